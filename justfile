@@ -103,6 +103,26 @@ browser: node chromium
 samples-check: tools
     python tools/scripts/samples.py --install
 
+# Build the Kotlin client with its library and bindings, and run its tests. Needs Maven and JDK 17
+kotlin: kotlin-library
+    cargo build --locked --bin pigeonhole
+    mvn -q -B -f clients/kotlin/pom.xml test
+
+# A chat in the terminal by the Kotlin client, beside `cargo run`: `just kotlin-chat alice bob`
+kotlin-chat *ARGS: kotlin-library
+    mvn -q -B -f clients/kotlin/pom.xml test-compile org.codehaus.mojo:exec-maven-plugin:3.6.2:java \
+        -Dexec.mainClass=dev.pigeonhole.ChatKt -Dexec.classpathScope=test -Dexec.args={{quote(ARGS)}}
+
+# The library for the JVM of this machine, and the bindings that belong to it
+[private]
+kotlin-library:
+    cargo build --locked --package pigeonhole-ffi --features bindgen
+    rm -rf target/kotlin/bindings
+    target/debug/bindgen generate target/debug/libpigeonhole_ffi.so --language kotlin --no-format \
+        --out-dir target/kotlin/bindings --config clients/ffi/uniffi.toml
+    install -D target/debug/libpigeonhole_ffi.so \
+        target/kotlin/resources/linux-{{ if arch() == "x86_64" { "x86-64" } else { arch() } }}/libpigeonhole_ffi.so
+
 # Install what the web client and the demo are built with
 [private]
 node: tools
@@ -165,7 +185,7 @@ nightly:
     #!/usr/bin/env bash
     set -u
     failed=()
-    for part in advisories rustdoc package-check samples-check "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" explore mutants; do
+    for part in advisories rustdoc package-check samples-check kotlin "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" explore mutants; do
         echo "== $part"
         just $part || failed+=("$part")
     done

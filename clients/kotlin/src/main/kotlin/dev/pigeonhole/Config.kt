@@ -1,0 +1,45 @@
+package dev.pigeonhole
+
+import java.io.File
+import kotlin.time.Duration
+import okhttp3.OkHttpClient
+
+/** Where to connect, as which user, and what to keep where. */
+public class Config(
+    /** The WebSocket API, its stage included: `wss://….amazonaws.com/v1`. */
+    public val url: String,
+    /** The user that the tokens are for (their `sub`). */
+    public val userId: String,
+    /** A folder of this user and installation alone, which is created. `null`: nothing survives the client. */
+    public val folder: File? = null,
+    /** Names this installation: 1 to 64 of `A-Za-z0-9_-`. Default: random, and kept in the folder. */
+    public val deviceId: String? = null,
+    /** The app's own HTTP client, for its certificates and proxies. */
+    public val http: OkHttpClient? = null,
+    /** Other times than the usual ones, for tests: `ack_every` and the others of the core's `Timing`. */
+    public val timing: Map<String, Duration> = emptyMap(),
+)
+
+/** The token that a connection takes. */
+public enum class TokenNeed {
+    /** A cached one will do. */
+    CONNECT,
+
+    /** The server refused the last one: get a new one. */
+    REFUSED,
+
+    /** The last one has expired, or is about to: get a new one. */
+    EXPIRED,
+    ;
+
+    internal companion object {
+        fun of(need: dev.pigeonhole.ffi.TokenNeed) = valueOf(need.name)
+    }
+}
+
+/**
+ * A permanent failure; the client retries temporary ones itself. `code` is one of the protocol, such as `not_member`, or
+ * `config`, `bad_request`, `too_large`, `file`, `cancelled`, `unwatched`, `closed`, `store`, `locked`, `newer`,
+ * `wrong_user`, `broken`, `unknown_conversation`.
+ */
+public class PigeonholeException(public val code: String, reason: String) : Exception("$reason ($code)")

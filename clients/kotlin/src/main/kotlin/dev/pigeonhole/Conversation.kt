@@ -1,0 +1,175 @@
+package dev.pigeonhole
+
+import dev.pigeonhole.ffi.EdgeInput
+import java.time.Instant
+import kotlinx.coroutines.CompletableDeferred
+import kotlinx.serialization.json.JsonNull
+import kotlinx.serialization.json.JsonObjectBuilder
+import kotlinx.serialization.json.add
+import kotlinx.serialization.json.put
+import kotlinx.serialization.json.putJsonArray
+import kotlinx.serialization.json.putJsonObject
+
+/**
+ * A conversation: direct, a group or a channel.
+ *
+ * A function that returns a [Sent] uses the outbox: after it returns, a restart does not lose the request. The server
+ * stores a conversation's requests in the order of the
+ * calls. All other functions return the server's reply.
+ */
+public class Conversation internal constructor(
+    private val pigeonhole: Pigeonhole,
+    private val peer: String?,
+    private val fixedId: String?,
+) {
+    /** `null`: it is the direct conversation with a user, and the client has seen no message of it. */
+    public val id: String? get() = fixedId ?: peer?.let(pigeonhole::knownId)
+
+    /** Sends a text. `mentions` are users of a group, or `*` for all. */
+    public suspend fun send(text: String, replyTo: Long? = null, mentions: List<String> = emptyList()): Sent<Stored> =
+        pigeonhole.message(peer, fixedId) {
+            put("body", text)
+            replyTo?.let { put("reply_to", it) }
+            if (mentions.isNotEmpty()) putJsonArray("mentions") { mentions.forEach { add(it) } }
+        }
+
+    /** Sends a text as a reply to the message at `seq`. */
+    public suspend fun reply(seq: Long, text: String): Sent<Stored> = send(text, replyTo = seq)
+
+    /** Sends a file, a picture or a voice note. The client uploads it first, over restarts too. */
+    public suspend fun sendFile(file: Attachment): Sent<Stored> {
+        val media = file.announced()
+        return pigeonhole.message(peer, fixedId) {
+            put("body", file.caption)
+            put("media", media)
+        }
+    }
+
+    /** Changes the text of an own message. */
+    public suspend fun edit(seq: Long, text: String): Sent<Stored> = change("edit", seq) { put("body", text) }
+
+    /** Deletes an own message for all members. */
+    public suspend fun delete(seq: Long): Sent<Stored> = change("delete", seq) {}
+
+    /** Reacts to a message, in place of an earlier reaction. `null` takes it back. */
+    public suspend fun react(seq: Long, emoji: String?): Sent<Stored> = change("react", seq) {
+        put("emoji", emoji)
+    }
+
+    /** Adds members to a group or channel. */
+    public suspend fun add(members: List<String>): Sent<Added> = keep("add") {
+        putJsonArray("members") { members.forEach { add(it) } }
+    }
+
+    /** Removes a member. */
+    public suspend fun remove(userId: String): Sent<Stored> = keep("remove") { put("user_id", userId) }
+
+    /** Leaves the group or channel. */
+    public suspend fun leave(): Sent<Left> = keep("leave") {}
+
+    /** Makes a member `owner`, `admin` or `member`. */
+    public suspend fun role(userId: String, role: String): Sent<Stored> = keep("role") {
+        put("user_id", userId)
+        put("role", role)
+    }
+
+    /** Changes the title or the rules. */
+    public suspend fun update(title: String? = null, set: GroupSettings = GroupSettings()): Sent<Stored> = keep("update") {
+        title?.let { put("title", it) }
+        set.into(this)
+    }
+
+    /** A page of at most 100 entries: the newest, or those before or after a `seq`. */
+    public suspend fun history(before: Long? = null, after: Long? = null, limit: Int = 50): History = ask("history") {
+        before?.let { put("before_seq", it) }
+        after?.let { put("after_seq", it) }
+        put("limit", limit)
+    }
+
+    /** A page of the members. */
+    public suspend fun members(cursor: String? = null, limit: Int = 100): Members = ask("members") { page(cursor, limit) }
+
+    /** A page of how far the members of a group have received and read. */
+    public suspend fun receipts(cursor: String? = null, limit: Int = 100): AllMarks = ask("receipts") { page(cursor, limit) }
+
+    /** A page of who reacted to a message. */
+    public suspend fun reactions(seq: Long, cursor: String? = null, limit: Int = 100): Reactors = ask("reactions") {
+        put("seq", seq)
+        page(cursor, limit)
+    }
+
+    /** The user has read everything up to `seq`. Calls within a second share one report. */
+    public suspend fun read(seq: Long): Unread {
+        val id = known()
+        return json.decodeFromString(pigeonhole.call { EdgeInput.Read(it, id, seq.toULong()) }.await())
+    }
+
+    /** The user is typing: call it at each key. */
+    public fun typing() {
+        id?.let { pigeonhole.say(EdgeInput.Typing(it)) }
+    }
+
+    /** Subscribes to a channel, above `after` or its current last entry, until [unwatch] or [Event.Unwatched]. */
+    public suspend fun watch(after: Long? = null): Watched {
+        val id = known()
+        return json.decodeFromString(pigeonhole.call { EdgeInput.Watch(it, id, after?.toULong()) }.await())
+    }
+
+    /** Ends the subscription. */
+    public fun unwatch() {
+        id?.let { pigeonhole.say(EdgeInput.Unwatch(it)) }
+    }
+
+    /** No push until then. `null`: not muted; [Instant.MAX]: for ever. */
+    public suspend fun mute(until: Instant?): Unit = set {
+        when (until) {
+            null -> put("muted_until", JsonNull)
+            Instant.MAX -> put("muted_until", "forever")
+            else -> put("muted_until", json.encodeToJsonElement(Time, until))
+        }
+    }
+
+    /** Hides it in the chat list, until the next message. */
+    public suspend fun archive(archived: Boolean): Unit = set { put("archived", archived) }
+
+    private suspend fun set(fields: JsonObjectBuilder.() -> Unit) {
+        val id = known()
+        pigeonhole.call("settings") {
+            put("conversation_id", id)
+            putJsonObject("set", fields)
+        }
+    }
+
+    private suspend fun known(): String = fixedId ?: pigeonhole.idOf(peer.orEmpty())
+
+    private suspend fun change(action: String, seq: Long, fields: JsonObjectBuilder.() -> Unit): Sent<Stored> =
+        keep(action) {
+            put("seq", seq)
+            fields()
+        }
+
+    private suspend inline fun <reified T> keep(action: String, noinline fields: JsonObjectBuilder.() -> Unit): Sent<T> {
+        val id = known()
+        return pigeonhole.keep(action) {
+            put("conversation_id", id)
+            fields()
+        }
+    }
+
+    private suspend inline fun <reified T> ask(action: String, noinline fields: JsonObjectBuilder.() -> Unit): T {
+        val id = known()
+        return pigeonhole.ask(action) {
+            put("conversation_id", id)
+            fields()
+        }
+    }
+
+    private fun JsonObjectBuilder.page(cursor: String?, limit: Int) {
+        put("limit", limit)
+        cursor?.let { put("cursor", it) }
+    }
+}
+
+/** The result of [Conversation.leave]. A channel has no entry about it, so `seq` is left out. */
+@kotlinx.serialization.Serializable
+public data class Left(val seq: Long? = null)

@@ -1,0 +1,296 @@
+package dev.pigeonhole
+
+import dev.pigeonhole.ffi.EdgeInput
+import dev.pigeonhole.ffi.EngineSetup
+import dev.pigeonhole.ffi.Fault
+import java.io.File
+import java.util.UUID
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.TimeUnit.SECONDS
+import kotlin.random.Random
+import kotlin.random.nextULong
+import kotlinx.coroutines.CompletableDeferred
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.Job
+import kotlinx.coroutines.SupervisorJob
+import kotlinx.coroutines.cancel
+import kotlinx.coroutines.flow.Flow
+import kotlinx.coroutines.flow.StateFlow
+import kotlinx.coroutines.flow.asStateFlow
+import kotlinx.coroutines.flow.flow
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.withContext
+import kotlinx.serialization.json.JsonNull
+import kotlinx.serialization.json.JsonObject
+import kotlinx.serialization.json.JsonObjectBuilder
+import kotlinx.serialization.json.add
+import kotlinx.serialization.json.buildJsonObject
+import kotlinx.serialization.json.put
+import kotlinx.serialization.json.putJsonArray
+import kotlinx.serialization.json.putJsonObject
+import okhttp3.OkHttpClient
+
+private const val PAGE_MAX = 50
+
+/**
+ * A user's client. The client connects by itself, and sends each request as soon as it has a connection.
+ *
+ * All functions may be called from any thread. A coroutine that is cancelled takes no request back.
+ */
+public class Pigeonhole private constructor(
+    private val config: Config,
+    private val scope: CoroutineScope,
+    private val loop: Loop,
+) {
+    private val directs = ConcurrentHashMap<String, String>()
+    private lateinit var running: Job
+
+    /** How the connection is doing. */
+    public val state: StateFlow<State> = loop.state.asStateFlow()
+
+    /**
+     * The events, in their order, for one collector. The client acknowledges a message when the collector returns: an
+     * app that stores messages does so first. After a crash, an unfinished message comes again. The flow ends with
+     * [close].
+     */
+    public val events: Flow<Event> = flow {
+        for (event in loop.events) {
+            emit(event)
+            if (event is Event.Entry) {
+                loop.say(EdgeInput.Done(event.message.conversationId, event.message.seq.toULong()))
+            }
+        }
+    }
+
+    /** The direct conversation with a user. Its first message begins it. */
+    public fun direct(userId: String): Conversation = Conversation(this, userId, null)
+
+    /** A conversation by its id, from a message or a row of the chat list. */
+    public fun conversation(id: String): Conversation = Conversation(this, null, id)
+
+    /** Creates a group through the outbox; the user is its owner. The result has its id. */
+    public suspend fun createGroup(title: String, members: List<String>, set: GroupSettings = GroupSettings()): Sent<Stored> =
+        create("group", title, members, set)
+
+    /** Creates a channel, which any number of users read, and its admins write. */
+    public suspend fun createChannel(
+        title: String,
+        members: List<String> = emptyList(),
+        set: GroupSettings = GroupSettings(),
+    ): Sent<Stored> = create("channel", title, members, set)
+
+    private suspend fun create(kind: String, title: String, members: List<String>, set: GroupSettings): Sent<Stored> =
+        keep<Stored>("create") {
+            if (kind != "group") put("kind", kind)
+            put("title", title)
+            putJsonArray("members") { members.forEach { add(it) } }
+            set.into(this)
+        }
+
+    /** A page of the chat list, the first one or the one at a `nextCursor`. Channels are in [channels]. */
+    public suspend fun chats(cursor: String? = null): Rows = ask<Rows>("inbox") {
+        put("limit", PAGE_MAX)
+        cursor?.let { put("cursor", it) }
+    }.also { page -> page.conversations.forEach(::learn) }
+
+    /** A page of the user's channels. */
+    public suspend fun channels(cursor: String? = null): Rows = ask("channels") { cursor?.let { put("cursor", it) } }
+
+    /** Makes the user a member of an open channel, or of a group that the user has left. */
+    public suspend fun join(conversationId: String): Conversation {
+        call("join") { put("conversation_id", conversationId) }
+        return conversation(conversationId)
+    }
+
+    /** Returns which users are online, of those with whom the user has a direct conversation. */
+    public suspend fun presence(userIds: List<String>): List<Presence> =
+        ask<Present>("presence") { putJsonArray("user_ids") { userIds.forEach { add(it) } } }.users
+
+    /** Neither of the two can write to the other. */
+    public suspend fun block(userId: String, blocked: Boolean) {
+        call("settings") {
+            put("user_id", userId)
+            putJsonObject("set") { put("blocked", blocked) }
+        }
+    }
+
+    /**
+     * Registers this device for push notifications by FCM, after each start and at each new token. `null`, at a logout,
+     * ends that. With `unread`, messages that another device has received push too.
+     */
+    public suspend fun registerDevice(fcmToken: String?, preview: Boolean = true, unread: Boolean = false) {
+        call("device") {
+            if (fcmToken == null) return@call put("token", JsonNull).let {}
+            put("platform", "fcm")
+            put("token", fcmToken)
+            put("preview", preview)
+            put("when", if (unread) "unread" else "pending")
+        }
+    }
+
+    /** The requests that have no reply, oldest first, as the outbox has them. */
+    public suspend fun outbox(): List<JsonObject> = withContext(Dispatchers.IO) {
+        public { loop.outbox() }.map { json.parseToJsonElement(it) as JsonObject }
+    }
+
+    /** The app is in the foreground, or the network has changed: reconnects wait no longer. */
+    public fun wake(): Unit = loop.say(EdgeInput.Wake)
+
+    /** Stops the upload of a message's file. `false`: it is uploaded already. */
+    public suspend fun cancel(clientMsgId: String): Boolean =
+        loop.ask { EdgeInput.Cancel(it, clientMsgId) }.await().toBoolean()
+
+    /** Acknowledges what the app has finished with, and closes the connection. The outbox keeps its content. */
+    public suspend fun close() {
+        loop.say(EdgeInput.Closing)
+        running.join()
+        scope.cancel()
+    }
+
+    internal suspend fun idOf(peer: String): String = directs[peer]
+        ?: throw PigeonholeException("unknown_conversation", "the first message to $peer begins the conversation")
+
+    internal fun knownId(peer: String): String? = directs[peer]
+
+    internal fun say(input: EdgeInput) = loop.say(input)
+
+    internal fun call(input: (ULong) -> EdgeInput): CompletableDeferred<String> = loop.ask(input = input)
+
+    internal suspend fun call(action: String, fields: JsonObjectBuilder.() -> Unit): String {
+        val request = buildJsonObject {
+            put("action", action)
+            fields()
+        }
+        return loop.ask { EdgeInput.Ask(it, request.toString()) }.await()
+    }
+
+    internal suspend inline fun <reified T> ask(action: String, noinline fields: JsonObjectBuilder.() -> Unit): T =
+        json.decodeFromString(call(action, fields))
+
+    /** Puts a message into the outbox. */
+    internal suspend fun message(peer: String?, id: String?, fields: JsonObjectBuilder.() -> Unit): Sent<Stored> {
+        val request = { clientMsgId: String ->
+            buildJsonObject {
+                put("client_msg_id", clientMsgId)
+                putJsonObject("target") { if (id != null) put("conversation_id", id) else put("to", peer) }
+                fields()
+            }
+        }
+        val sent = queue(request) { json.decodeFromString<Stored>(it) }
+        // The reply names the conversation, whether the app waits for it or not.
+        if (peer != null) scope.launch { runCatching { directs[peer] = sent.stored().conversationId } }
+        return sent
+    }
+
+    /** Puts another request that the server stores into the outbox. */
+    internal suspend inline fun <reified T> keep(action: String, noinline fields: JsonObjectBuilder.() -> Unit): Sent<T> =
+        queue({ clientMsgId ->
+            buildJsonObject {
+                put("client_msg_id", clientMsgId)
+                putJsonObject(action, fields)
+            }
+        }) { json.decodeFromString<T>(it) }
+
+    internal suspend fun <T> queue(request: (String) -> JsonObject, read: (String) -> T): Sent<T> {
+        val clientMsgId = UUID.randomUUID().toString()
+        val taken = CompletableDeferred<Unit>()
+        val answer = loop.ask(taken) { EdgeInput.Keep(it, request(clientMsgId).toString()) }
+        taken.await()
+        return Sent(clientMsgId, answer, read)
+    }
+
+    private fun learn(row: Row) {
+        if (row.kind == "direct") row.peerId?.let { directs[it] = row.conversationId }
+    }
+
+    private fun learn(event: Event) {
+        when (event) {
+            is Event.RowChanged -> learn(event.row)
+            is Event.Entry -> if (event.message.conversationId.startsWith("dm_") && event.message.senderId != config.userId) {
+                directs[event.message.senderId] = event.message.conversationId
+            }
+        }
+    }
+
+    public companion object {
+        /**
+         * Continues from the folder, and connects in the background. Without a network, the client waits for one.
+         *
+         * The client calls `token` before each connection; its `sub` must be the user's id. An exception of it counts as
+         * no token.
+         */
+        public suspend fun open(config: Config, token: suspend (TokenNeed) -> String): Pigeonhole =
+            withContext(Dispatchers.IO) {
+                if (!Regex("wss?://[^/].*").matches(config.url)) {
+                    throw PigeonholeException("config", "${config.url} is no WebSocket address, such as wss://…")
+                }
+                val deviceId = config.deviceId ?: config.folder?.let(::deviceOf) ?: UUID.randomUUID().toString()
+                if (!Regex("[A-Za-z0-9_-]{1,64}").matches(deviceId)) {
+                    throw PigeonholeException("config", "the device id has 1 to 64 of A-Za-z0-9_-")
+                }
+                val http = config.http ?: OkHttpClient.Builder().connectTimeout(10, SECONDS).readTimeout(10, SECONDS).build()
+                val setup = {
+                    EngineSetup(
+                        config.folder?.absolutePath,
+                        config.userId,
+                        Random.nextULong(),
+                        config.timing.mapValues { it.value.inWholeMilliseconds.toULong() },
+                        null,
+                    )
+                }
+                val scope = CoroutineScope(SupervisorJob() + Dispatchers.IO)
+                val loop = public { Loop(setup, config, deviceId, http, scope, token) }
+                Pigeonhole(config, scope, loop).apply {
+                    loop.onEvent = ::learn
+                    running = scope.launch(Dispatchers.IO.limitedParallelism(1)) { loop.run() }
+                }
+            }
+
+        /** The name of this installation, which must not go along to another device. */
+        private fun deviceOf(folder: File): String {
+            folder.mkdirs()
+            val file = File(folder, "device")
+            return if (file.exists()) file.readText() else UUID.randomUUID().toString().also(file::writeText)
+        }
+
+        private inline fun <T> public(call: () -> T): T = try {
+            call()
+        } catch (fault: Fault.Failed) {
+            throw PigeonholeException(fault.code, fault.reason)
+        }
+    }
+}
+
+/** The rules of a new group or channel. A missing rule has the protocol's default. */
+public data class GroupSettings(
+    /** The entries that a new member sees: those since the user `joined`, or `all`. */
+    val history: String? = null,
+    /** The members who write: `all` or `admins`. */
+    val post: String? = null,
+    /** The members who add others: `all` or `admins`. */
+    val add: String? = null,
+    /** In a channel: who may join, `open` or `admins`. */
+    val join: String? = null,
+) {
+    internal fun into(request: JsonObjectBuilder) {
+        history?.let { request.put("history", it) }
+        post?.let { request.put("post", it) }
+        add?.let { request.put("add", it) }
+        join?.let { request.put("join", it) }
+    }
+}
+
+@kotlinx.serialization.Serializable
+private data class Present(val users: List<Presence>)
+
+/** A message or a change in the outbox. The client sends the request, whether the app waits or not. */
+public class Sent<T> internal constructor(
+    /** The id of this request; the entry that it becomes has it too. */
+    public val clientMsgId: String,
+    private val answer: CompletableDeferred<String>,
+    private val read: (String) -> T,
+) {
+    /** Waits until the server has stored it, however long there is no connection. Throws if the server refuses it. */
+    public suspend fun stored(): T = read(answer.await())
+}

@@ -1,0 +1,91 @@
+package dev.pigeonhole
+
+import dev.pigeonhole.ffi.EdgeInput
+import dev.pigeonhole.ffi.EdgeOutput
+import java.io.EOFException
+import java.io.File
+import java.io.FileNotFoundException
+import java.io.IOException
+import java.io.RandomAccessFile
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.TimeUnit.SECONDS
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.channels.SendChannel
+import kotlinx.coroutines.channels.trySendBlocking
+import okhttp3.Call
+import okhttp3.Callback
+import okhttp3.MediaType
+import okhttp3.MediaType.Companion.toMediaTypeOrNull
+import okhttp3.OkHttpClient
+import okhttp3.Request
+import okhttp3.RequestBody
+import okhttp3.Response
+import okio.BufferedSink
+
+private const val CHUNK_BYTES = 64 * 1024
+
+/** Uploads in progress. */
+internal class Puts(http: OkHttpClient, private val scope: CoroutineScope, private val news: SendChannel<EdgeInput>) {
+    // No byte may stand still for longer.
+    private val http = http.newBuilder().writeTimeout(30, SECONDS).readTimeout(30, SECONDS).build()
+    private val underWay = ConcurrentHashMap<String, Call>()
+
+    fun begin(put: EdgeOutput.Put) {
+        val body = Part(put) { news.trySendBlocking(EdgeInput.PutSent(put.clientMsgId, it.toULong())) }
+        val request = Request.Builder().url(put.url).put(body)
+        // The headers are signed: all of them, and no others. OkHttp sets the length, and the body has the type.
+        put.headers.filterKeys { !it.equals("content-length", true) }.forEach { (name, value) -> request.header(name, value) }
+        val call = http.newCall(request.build())
+        underWay[put.clientMsgId] = call
+        call.enqueue(object : Callback {
+            override fun onResponse(call: Call, response: Response) =
+                response.use { end(put, call, EdgeInput.PutEnded(put.clientMsgId, it.code.toUShort(), null)) }
+
+            override fun onFailure(call: Call, e: IOException) {
+                // Nothing else can bring a file back. All other failures pass.
+                val unreadable = body.unreadable
+                end(put, call, EdgeInput.PutEnded(put.clientMsgId, null, unreadable))
+            }
+        })
+    }
+
+    fun abort(clientMsgId: String) {
+        underWay.remove(clientMsgId)?.cancel()
+    }
+
+    fun close() = underWay.keys.forEach(::abort)
+
+    private fun end(put: EdgeOutput.Put, call: Call, input: EdgeInput) {
+        // An aborted upload has nothing to report.
+        if (underWay.remove(put.clientMsgId, call)) news.trySendBlocking(input)
+    }
+
+    private class Part(private val put: EdgeOutput.Put, private val sent: (Long) -> Unit) : RequestBody() {
+        @Volatile var unreadable: String? = null
+
+        override fun contentType(): MediaType? =
+            put.headers.entries.firstOrNull { it.key.equals("content-type", true) }?.value?.toMediaTypeOrNull()
+
+        override fun contentLength() = put.bytes.toLong()
+
+        override fun writeTo(sink: BufferedSink) {
+            val file = try {
+                RandomAccessFile(File(put.path), "r")
+            } catch (gone: FileNotFoundException) {
+                throw gone.also { unreadable = it.message }
+            }
+            file.use {
+                val chunk = ByteArray(CHUNK_BYTES)
+                var left = put.bytes.toLong()
+                it.seek(put.offset.toLong())
+                while (left > 0) {
+                    val count = it.read(chunk, 0, minOf(left, chunk.size.toLong()).toInt())
+                    if (count < 0) throw EOFException("the file is shorter than it was").also { e -> unreadable = e.message }
+                    sink.write(chunk, 0, count)
+                    left -= count
+                    sent(put.bytes.toLong() - left)
+                }
+            }
+        }
+    }
+}
