@@ -23,6 +23,20 @@ fn a_store_that_can_not_be_used_is_refused() {
     assert!(matches!(Reader::open(Folder::new().path(), &me()), Err(Error::Sqlite(_))));
 }
 
+#[cfg(unix)]
+#[test]
+fn nobody_else_may_read_a_store_and_its_journal() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = Folder::new();
+    let mut store = folder.open();
+    store.apply(&[Write::Entry(text(&id("dm_ab"), 1, "hello"))], true).unwrap();
+    for name in ["store", "store-wal", "store-shm"] {
+        let mode = fs::metadata(folder.0.join(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{name}: {mode:o}");
+    }
+}
+
 #[test]
 fn a_later_version_migrates_the_store() {
     let next = [MIGRATIONS, &["ALTER TABLE conversation ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'"]].concat();
