@@ -69,7 +69,8 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let all_groups = Arc::clone(&users[0].groups.all);
     faults.begin();
     server.group_stream().duplicate(true);
-    let telling = tokio::spawn(backend.tell((messages + in_groups) / TOLD_ONE_IN, stop.clone()));
+    let told_enough = stop.child_token();
+    let telling = tokio::spawn(backend.tell((messages + in_groups) / TOLD_ONE_IN, told_enough.clone()));
     let mut chatting = JoinSet::new();
     for user in users {
         chatting.spawn(user.chat(stop.clone(), done.clone()));
@@ -77,8 +78,10 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     watch(messages as u64, in_groups as u64, &counts, &stop).await;
     groups::settled(&server).await;
     done.cancel();
-    let backend = telling.await.expect("it has not panicked");
+    // Panics if a user has.
     let mut users = chatting.join_all().await;
+    told_enough.cancel();
+    let backend = telling.await.expect("it has not panicked");
     let pending = settle(&mut users).await;
     let of_groups = groups::check(&server, &mut users, &all_groups).await;
     for user in &mut users {

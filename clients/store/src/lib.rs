@@ -36,7 +36,7 @@ pub struct Store {
     /// The journal has a text that was deleted.
     has_deleted: bool,
     /// Locked while this lives.
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Store {
@@ -61,7 +61,7 @@ impl Store {
     }
 
     fn open_with(path: &Path, me: &UserId, migrations: &[&str]) -> Result<Self, Error> {
-        let lock = lock(path)?;
+        let lock = Lock::of(path)?;
         remove_old_copy(path);
         let (connection, set_aside) = match connect(path, me, migrations) {
             Err(error) if error.is_damage() => {
@@ -175,13 +175,27 @@ impl Deref for Store {
     }
 }
 
-fn lock(path: &Path) -> Result<File, Error> {
-    let lock = OpenOptions::new().create(true).write(true).truncate(false).open(damage::beside(path, ".lock"))?;
-    lock.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => Error::Locked(path.to_owned()),
-        TryLockError::Error(error) => error.into(),
-    })?;
-    Ok(lock)
+/// A locked file.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Lock {
+    fn of(path: &Path) -> Result<Self, Error> {
+        let lock = create_private(&damage::beside(path, ".lock"))?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => Error::Locked(path.to_owned()),
+            TryLockError::Error(error) => error.into(),
+        })?;
+        Ok(Self(lock))
+    }
+}
+
+impl Drop for Lock {
+    /// A child process that is just being started has a copy of the file, so that closing this one unlocks nothing yet.
+    fn drop(&mut self) {
+        // After an error, the end of the last copy unlocks the file.
+        let _ = self.0.unlock();
+    }
 }
 
 fn connect(path: &Path, me: &UserId, migrations: &[&str]) -> Result<Connection, Error> {
@@ -238,13 +252,13 @@ fn check(connection: &Connection) -> Result<(), Error> {
     }
 }
 
-/// Creates the file with the mode that its journals then have too.
-fn create_private(path: &Path) -> io::Result<()> {
+/// Opens or creates a file that only this user may read. Its journals get the same mode.
+fn create_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(drop)
+    options.open(path)
 }
 
 #[cfg(test)]

@@ -23,6 +23,17 @@ fn a_store_that_can_not_be_used_is_refused() {
     assert!(matches!(Reader::open(Folder::new().path(), &me()), Err(Error::Sqlite(_))));
 }
 
+#[test]
+fn a_closed_store_is_free_although_a_child_process_has_its_files() {
+    let folder = Folder::new();
+    let lock = Lock::of(&folder.path()).unwrap();
+    // As in a child process between `fork` and `exec`.
+    let copy = lock.0.try_clone().unwrap();
+    drop(lock);
+    assert!(Store::open(folder.path(), &me()).is_ok());
+    drop(copy);
+}
+
 #[cfg(unix)]
 #[test]
 fn nobody_else_may_read_a_store_and_its_journal() {
@@ -31,7 +42,7 @@ fn nobody_else_may_read_a_store_and_its_journal() {
     let folder = Folder::new();
     let mut store = folder.open();
     store.apply(&[Write::Entry(text(&id("dm_ab"), 1, "hello"))], true).unwrap();
-    for name in ["store", "store-wal", "store-shm"] {
+    for name in ["store", "store.lock", "store-wal", "store-shm"] {
         let mode = fs::metadata(folder.0.join(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600, "{name}: {mode:o}");
     }
