@@ -517,8 +517,8 @@ pub(crate) const SCENARIOS: [Scenario; 161] = [
     // A query can see a head without its entry, or an entry without the one before. A row applies what is
     // visible without a hole; a run that sees nothing fails its record.
     scenario("g-fanout", &[PAIR, DIED, Dying(&add("alice", "carol", "n1")), Dying(&Say("alice", "a2"))], &[Fanout]),
-    // A batch that was killed between members runs again, and skips the rows that are at the end. A run that
-    // was killed between a row and its post leaves the entry pending.
+    // A batch that was killed between members runs again, and skips the rows that are at the end. A row has the
+    // number of the record that moved it, so the second run repeats a post that the first may not have made.
     scenario("g-fanout-twice", &[THREE, BOB, DIED, Dying(&Say("bob", "b1"))], &[Fanout, Fanout]),
     // The head, which the receipts need, shows where the log ends: the
     // function applies the log up to there before the reply.

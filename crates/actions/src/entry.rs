@@ -61,9 +61,18 @@ pub enum Concerned {
     /// The members of a direct conversation: their inbox rows are written in the same transaction.
     Audience(Audience),
     /// The members of a group: their inbox rows follow the log. `commit`: an entry that this process has just stored.
-    Group { member_count: u64, commit: Option<Box<Commit>> },
+    /// `first`: the first try of a request that comes again.
+    Group { member_count: u64, commit: Option<Box<Commit>>, first: Option<FirstTry> },
     /// The subscribers of a channel: the stream of its head invokes `fanout`.
     Channel,
+}
+
+/// The try that stored a duplicate.
+#[derive(Debug)]
+pub struct FirstTry {
+    pub(crate) user: UserId,
+    /// The place of the entry, which the reply does not name to a writer who is no member.
+    pub(crate) place: Place,
 }
 
 /// A group just after the transaction that stored an entry.

@@ -198,8 +198,8 @@ impl Actions {
     pub async fn tell_appended(&self, appended: &Appended, from: Option<&ConnectionId>) -> Vec<Delivered> {
         match &appended.concerned {
             Concerned::Audience(audience) => direct::tell_appended(self, appended, audience, from).await,
-            Concerned::Group { member_count, commit } => {
-                group::tell_appended(self, appended, *member_count, commit.as_deref()).await
+            Concerned::Group { member_count, commit, first } => {
+                group::tell_appended(self, appended, *member_count, (commit.as_deref(), first.as_ref())).await
             }
             Concerned::Channel => vec![],
         }
@@ -356,14 +356,16 @@ impl Actions {
     }
 
     /// Follows a log that has moved: brings a group's members to its end, or sends a channel's entries to its subscribers.
+    /// `record`: the stream record that is the cause. Another run for the same record repeats the posts of this one to
+    /// members who have not acknowledged.
     ///
     /// # Errors
     /// A head, a member list or entries that were not read. A member's row is no error of the group.
-    pub async fn follow(&self, conversation: &ConversationId) -> Result<Reconciled, Failure> {
+    pub async fn follow(&self, conversation: &ConversationId, record: Option<u64>) -> Result<Reconciled, Failure> {
         let mut done = match conversation.kind() {
             ConversationKind::Channel => channel::show(self, conversation).await?,
             ConversationKind::Direct | ConversationKind::Group => {
-                group::reconcile_and_settle(self, conversation).await?
+                group::reconcile_and_settle(self, conversation, record).await?
             }
         };
         log::second_look(&self.store, conversation, &mut done).await;
@@ -375,7 +377,7 @@ impl Actions {
     /// # Errors
     /// A head, a member list or entries that were not read.
     pub async fn reconcile(&self, group: &ConversationId) -> Result<Reconciled, Failure> {
-        group::reconcile_and_settle(self, group).await
+        group::reconcile_and_settle(self, group, None).await
     }
 
     /// Brings the user's own row of a group to the end of its log. `row`: as it was read. Returns the row as it is then.

@@ -137,6 +137,7 @@ fn joined(
             mentioned_seq: None,
             leaves: if is_own { 0 } else { leaves },
             earlier,
+            moved_by: None,
             group: None,
             rules: None,
         }),

@@ -74,6 +74,8 @@ pub struct View {
     pub leaves: u64,
     /// For each earlier membership with pending entries at the next join: the first and last of them, in order.
     pub earlier: Vec<(Seq, Seq)>,
+    /// The stream record for which `fanout` moved the row last; `None` for another run.
+    pub moved_by: Option<u64>,
     /// Known only after a read of the log head: the row has neither this nor the rules.
     pub group: Option<GroupInfo>,
     pub rules: Option<Rules>,
@@ -612,6 +614,7 @@ pub(crate) mod tests {
             mentioned_seq: Some(seq(3)),
             leaves: 0,
             earlier: vec![],
+            moved_by: None,
             group: None,
             rules: None,
         };

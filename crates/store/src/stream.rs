@@ -167,6 +167,15 @@ fn reader(item: &Item) -> Reader<'_> {
 
 const STREAM: &str = "a stream";
 
+/// Digits that tell a stream record from the others of its shard.
+const RECORD_DIGITS: usize = 9;
+
+/// Returns a short form of Lambda's id of a record, which is the same when Lambda retries the record.
+pub fn record_number(sequence_number: &str) -> Option<u64> {
+    let start = sequence_number.len().saturating_sub(RECORD_DIGITS);
+    sequence_number.get(start..)?.parse().ok()
+}
+
 /// Returns the groups in a batch of the stream of `conversations`, with Lambda's ids of their records. Also returns the
 /// number of unreadable records.
 pub fn groups(batch: Batch) -> (Vec<(ConversationId, String)>, u64) {

@@ -27,6 +27,7 @@ pub(crate) fn view(row: &Reader) -> Result<View, Error> {
         mentioned_seq: row.optional("mentioned_seq", Reader::seq)?,
         leaves: row.optional("leaves", Reader::count)?.unwrap_or_default(),
         earlier: row.optional("earlier", Reader::text)?.map(earlier).unwrap_or_default(),
+        moved_by: row.optional("moved_by", Reader::count)?,
         group: None,
         rules: None,
     })

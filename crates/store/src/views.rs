@@ -76,6 +76,7 @@ pub async fn advance(store: &Store, before: Option<&Membership>, after: &Members
         ("mentioned_seq", Value::of(view.mentioned_seq.map(number))),
         ("leaves", Value::of((view.leaves > 0).then(|| number(view.leaves)))),
         ("earlier", Value::of(earlier_text(&after.owed()).map(text))),
+        ("moved_by", Value::of(view.moved_by.map(number))),
         ("notified_seq", Value::of(after.notified_seq.map(number))),
         ("pending_from", Value::of(after.marks.pending_from.map(number))),
         ("look", after.look.map_or(Value::Left, |look| Value::Set(text(look.stored())))),

@@ -48,7 +48,8 @@ pub async fn handle(actions: &Actions, event: LambdaEvent<Batch>) -> Result<Batc
         first.entry(group).or_insert(place);
     }
     let work = first.into_iter().map(async |(group, place)| {
-        let done = timeout_at(until, actions.follow(group)).await;
+        let record = records.get(place).and_then(|(_, number)| stream::record_number(number));
+        let done = timeout_at(until, actions.follow(group, record)).await;
         (place, done.unwrap_or_else(|elapsed| Err(Failure::Unavailable(elapsed.into()))))
     });
     let mut work = futures::iter(work).buffer_unordered(GROUPS_AT_ONCE_MAX);

@@ -337,6 +337,76 @@ async fn the_watchers_of_a_channel_get_an_entry_at_the_pace_of_the_post_budget()
     }
 }
 
+/// Runs until the post to bob is on its way, then kills the process: bob's row has moved.
+async fn dies_at_the_post_to_bob(bench: &Workbench, run: impl Future) {
+    let post = bench.aws.hold_next("bob=");
+    tokio::select! {
+        _ = run => panic!("bob's post was not held"),
+        () = post.reached() => {}
+    }
+}
+
+#[tokio::test]
+async fn the_retry_of_a_run_that_died_after_a_row_moved_posts_to_that_member() {
+    let bench = Workbench::default();
+    bench.connected("bob").await;
+    let group = group(&bench, "c1", 0).await;
+    bench.fanout().await;
+    let first = say(&group, "m1", "hi");
+    dies_at_the_post_to_bob(&bench, bench.run("alice", first.clone())).await;
+    assert_eq!((bench.row("bob")["last_seq"].as_u64(), frames(&bench, "bob=")), (Some(2), vec![vec![1]]));
+    // The stream's run finds nothing to move.
+    bench.fanout().await;
+    assert_eq!(frames(&bench, "bob="), [[1]]);
+    let process = bench.started();
+    for _ in 0..2 {
+        assert_eq!(process.ok("alice", first.clone()).await["duplicate"], true);
+        assert_eq!(frames(&bench, "bob="), [[1], [2]], "once in five seconds");
+    }
+    // A client has given up its retries after a minute. A device that has the entry gets nothing again.
+    bench.clock.advance(Duration::from_secs(61));
+    bench.ok("alice", first.clone()).await;
+    bench.clock.advance(Duration::from_secs(61));
+    bench.ok("alice", say(&group, "m2", "hi")).await;
+    bench.ok("bob", up_to("ack", &group, 3)).await;
+    let lists = bench.aws.operations().len();
+    bench.ok("alice", say(&group, "m2", "hi")).await;
+    assert_eq!(frames(&bench, "bob="), [[1], [2], [3]]);
+    let reads = bench.aws.calls().split_off(lists);
+    assert!(!reads.iter().any(|call| call.is_about("ConnectionsTable", "bob")), "{reads:?}");
+}
+
+#[tokio::test]
+async fn a_record_that_comes_again_posts_to_the_members_whom_its_first_run_moved() {
+    let bench = Workbench::default();
+    bench.connected("bob").await;
+    bench.connected("u01").await;
+    let group = group(&bench, "c1", 40).await;
+    bench.fanout().await;
+    for user in ["bob", "u01"] {
+        bench.ok(user, up_to("ack", &group, 1)).await;
+    }
+    bench.ok("alice", say(&group, "m1", "hi")).await;
+    let batch = json!({"Records": bench.aws.heads()});
+    dies_at_the_post_to_bob(&bench, bench.started().fanout(batch.clone())).await;
+    assert_eq!((bench.row("bob")["last_seq"].as_u64(), frames(&bench, "bob=")), (Some(2), vec![vec![1]]));
+    assert_eq!(bench.started().fanout(batch.clone()).await, json!([]));
+    assert_eq!(frames(&bench, "bob="), [[1], [2]]);
+    assert_eq!(ends(&bench, &group), (2, 2));
+    for user in ["bob", "u01"] {
+        bench.ok(user, up_to("ack", &group, 2)).await;
+    }
+    assert_eq!(bench.started().fanout(batch).await, json!([]));
+    assert_eq!(frames(&bench, "bob="), [[1], [2]], "a device that has the entry gets nothing again");
+    // Another record finds the rows of a run that has posted.
+    bench.ok("alice", say(&group, "m2", "hi")).await;
+    bench.fanout().await;
+    let mut other = json!({"dynamodb": {"Keys": {"conversation_id": {"S": group}}}});
+    other["dynamodb"]["SequenceNumber"] = json!("000000000000000000010");
+    assert_eq!(bench.started().fanout(json!({"Records": [other]})).await, json!([]));
+    assert_eq!(frames(&bench, "bob="), [[1], [2], [3]]);
+}
+
 /// The other member's row lags behind an entry whose sender has the reply.
 #[tokio::test]
 async fn nothing_that_was_answered_is_left_out_of_what_a_member_is_told() {

@@ -139,6 +139,7 @@ async fn what_the_inline_step_leaves_the_stream_does() {
     let batch = json!({"Records": bench.aws.heads()});
     assert_eq!(bench.started().fanout(batch.clone()).await, json!([]));
     assert_eq!(told(&bench, "bob="), [1, 2]);
+    bench.ok("bob", up_to("ack", &group, 2)).await;
     assert_eq!(bench.started().fanout(batch).await, json!([]));
     assert_eq!(told(&bench, "bob="), [1, 2]);
     let drained = bench.ok("carol", json!({"action": "drain"})).await;

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use deliver::{Delivered, Delivery};
-use domain::{ConnectionId, Entry, Failure, Head, Logged, Membership, Moved, RosterRow, error_chain, fold, split};
+use domain::{
+    ConnectionId, Entry, Failure, Head, Logged, Membership, Moved, RosterRow, With, error_chain, fold, split,
+};
 use futures_util::{StreamExt as _, stream};
 use store::heads::{self};
 use store::inbox::{self, MemberRows, Update};
@@ -39,11 +41,42 @@ pub(super) struct Known<'a> {
     pub entry: &'a Entry,
 }
 
-/// Brings every member's row of the group to the end of its log, or to the end that is `known`.
+/// An earlier run for the same cause, which may have died between a member's row and the post.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Earlier {
+    None,
+    /// The first try of a request stored this entry, and moved rows to it.
+    Try(Seq),
+    /// A run for this stream record moved rows. A run for the same record marks the rows that it moves.
+    Record(u64),
+}
+
+impl Earlier {
+    fn record(self) -> Option<u64> {
+        match self {
+            Self::Record(record) => Some(record),
+            Self::None | Self::Try(_) => None,
+        }
+    }
+
+    /// Reports whether the earlier run moved the row last, and no device has acknowledged the entry at its end.
+    fn may_lack(self, row: &Membership) -> bool {
+        let is_moved = match self {
+            Self::None => false,
+            Self::Try(seq) => row.end.seq == seq,
+            Self::Record(record) => row.view().is_some_and(|view| view.moved_by == Some(record)),
+        };
+        is_moved && row.marks.delivered_seq < row.end.seq
+    }
+}
+
+/// Brings every member's row of the group to the end of its log, or to the end that is `known`. Collects the rows whose
+/// members an `earlier` run may not have notified.
 pub(crate) async fn reconcile(
     actions: &Actions,
     conversation: &ConversationId,
     known: Option<Known<'_>>,
+    earlier: Earlier,
 ) -> Result<Reconciled, Failure> {
     let store = &actions.store;
     let mut done = Reconciled::default();
@@ -66,6 +99,9 @@ pub(crate) async fn reconcile(
         };
         let state = State::read(store, head, roster, &mut left_out, &mut done).await?;
         members = state.roster.len() + left_out.users.len();
+        if looks == 0 && done.untold.is_empty() {
+            done.untold = state.untold(earlier);
+        }
         let Some(behind) = state.lowest() else { break };
         let entries = match known.filter(|known| known.entry.place.seq == behind.next()) {
             Some(known) => Entries::of(known.entry.clone()),
@@ -81,7 +117,7 @@ pub(crate) async fn reconcile(
             sleep(pause(looks, 1.0)).await;
             continue;
         };
-        move_all(actions, &state, &entries, &mut left_out, &mut done).await;
+        move_all(actions, &state, &entries, earlier.record(), (&mut left_out, &mut done)).await;
         if last >= state.head.end.seq {
             break;
         }
@@ -122,12 +158,40 @@ impl LeftOut {
     }
 }
 
-/// Reconciles, and removes the member-list rows of former members whose inbox rows record the leave.
+/// Posts the last entry of each row once more. A client that lacks earlier ones too finds the gap.
+pub(super) async fn tell_again(
+    actions: &Actions,
+    conversation: &ConversationId,
+    rows: Vec<Membership>,
+) -> Vec<Delivered> {
+    let ends: BTreeSet<Seq> = rows.iter().map(|row| row.end.seq).collect();
+    let mut entries = BTreeMap::new();
+    for end in ends {
+        match messages::get(&actions.store, conversation, end).await {
+            Ok(entry) => entries.extend(entry.map(|entry| (end, Entries::of(entry)))),
+            Err(error) => {
+                tracing::warn!(error = error_chain(&error), "an entry was not read; its event was not repeated");
+            }
+        }
+    }
+    let entries = &entries;
+    let telling = rows.into_iter().map(async |row| match entries.get(&row.end.seq) {
+        Some(entry) => tell(actions, &Moved { told_from: row.end.seq, row }, entry).await,
+        None => vec![],
+    });
+    stream::iter(telling).buffer_unordered(MEMBERS_AT_ONCE_MAX).concat().await
+}
+
+/// Reconciles, and removes the member-list rows of former members whose inbox rows record the leave. `record`: the
+/// stream record that is the cause.
 pub(crate) async fn reconcile_and_settle(
     actions: &Actions,
     conversation: &ConversationId,
+    record: Option<u64>,
 ) -> Result<Reconciled, Failure> {
-    let mut done = reconcile(actions, conversation, None).await?;
+    let mut done = reconcile(actions, conversation, None, record.map_or(Earlier::None, Earlier::Record)).await?;
+    let untold = std::mem::take(&mut done.untold);
+    done.delivered.extend(tell_again(actions, conversation, untold).await);
     for (user, left_seq) in &done.settled {
         if let Err(error) = roster::settle(&actions.store, conversation, user, *left_seq).await {
             tracing::warn!(error = error_chain(&error), "the member-list row of a former member was not removed");
@@ -155,7 +219,7 @@ pub(crate) async fn touch(
         if entries.last().is_none() {
             break;
         }
-        if let Step::Failed { failure, .. } = move_one(actions, conversation, user, row, &entries).await {
+        if let Step::Failed { failure, .. } = move_one(actions, (conversation, user), row, &entries, None).await {
             return Err(failure);
         }
         let moved = inbox::get(store, user, conversation).await?;
@@ -202,6 +266,13 @@ impl State {
             }
         }
         Ok(state)
+    }
+
+    /// Returns the rows at the end of the log whose members the `earlier` run may not have notified. Other members get
+    /// the entries behind their row.
+    fn untold(&self, earlier: Earlier) -> Vec<Membership> {
+        let at_end = self.rows.values().filter(|row| self.behind(&row.user_id).is_none());
+        at_end.filter(|row| earlier.may_lack(row)).cloned().collect()
     }
 
     /// Behind which entry the one who is most behind goes on.
@@ -288,7 +359,13 @@ impl Entries {
 /// Applies these entries to the rows of all members. Members whose rows stay behind go to `left_out`, so that they
 /// delay no other member. Their row could not be read or written, or they joined with an entry that this version can't
 /// read.
-async fn move_all(actions: &Actions, state: &State, entries: &Entries, left_out: &mut LeftOut, done: &mut Reconciled) {
+async fn move_all(
+    actions: &Actions,
+    state: &State,
+    entries: &Entries,
+    record: Option<u64>,
+    (left_out, done): (&mut LeftOut, &mut Reconciled),
+) {
     let conversation = &state.head.conversation_id;
     let last = entries.last().unwrap_or_default();
     let is_due = |user: &UserId| state.behind(user).is_some_and(|from| from < last);
@@ -313,7 +390,7 @@ async fn move_all(actions: &Actions, state: &State, entries: &Entries, left_out:
         for _ in 0..place % MEMBERS_AT_ONCE_MAX {
             yield_now().await;
         }
-        let step = move_one(actions, conversation, &user, row, entries).await;
+        let step = move_one(actions, (conversation, &user), row, entries, record).await;
         (user, step)
     });
     let mut moving = stream::iter(moving).buffer_unordered(MEMBERS_AT_ONCE_MAX);
@@ -369,14 +446,18 @@ enum Step {
 /// One conditional write, however many entries it goes over; and then, who moved the row posts.
 async fn move_one(
     actions: &Actions,
-    conversation: &ConversationId,
-    user: &UserId,
+    (conversation, user): (&ConversationId, &UserId),
     mut row: Option<Membership>,
     entries: &Entries,
+    record: Option<u64>,
 ) -> Step {
     let (now, mut otherwise) = (actions.now(), Step::Nothing);
     for tries in 1..=MOVES_MAX {
-        let Some(moved) = fold(user, conversation, row.as_ref(), &entries.outlines, now) else { return otherwise };
+        let folded = fold(user, conversation, row.as_ref(), &entries.outlines, now);
+        let Some(mut moved) = folded else { return otherwise };
+        if let With::Group(view) = &mut moved.row.with {
+            view.moved_by = record;
+        }
         match timeout(MOVE_TIMEOUT, views::advance(&actions.store, row.as_ref(), &moved.row)).await {
             Ok(Ok(Update::Done(_))) => {
                 let delivered = tell(actions, &moved, entries).await;

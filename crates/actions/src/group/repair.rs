@@ -63,7 +63,7 @@ pub(crate) async fn repair(
         let unreadable = log.roster.unknown;
         return Ok(Repaired { roster: 0, unreadable, members: Reconciled::default(), next: Some(log) });
     };
-    let members = reconcile_and_settle(actions, conversation).await?;
+    let members = reconcile_and_settle(actions, conversation, None).await?;
     Ok(Repaired { roster, unreadable, members, next: None })
 }
 

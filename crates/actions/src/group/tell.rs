@@ -10,8 +10,8 @@ use wire::limits::SMALL_GROUP_MEMBERS_MAX;
 use wire::{ConversationId, Refusal, Seq, UserId};
 
 use crate::Actions;
-use crate::entry::{Appended, Commit};
-use crate::group::reconcile::{Known, reconcile};
+use crate::entry::{Appended, Commit, FirstTry};
+use crate::group::reconcile::{Earlier, Known, reconcile, tell_again};
 use crate::marks::Raised;
 
 /// Maximum of the last covered entries whose authors get a receipt in a small group.
@@ -20,20 +20,33 @@ const RECEIPT_ENTRIES_MAX: usize = 50;
 /// Brings the members of a small group to the new entry, which sends them its events. In a larger group `fanout` does
 /// it, and so it does if this process dies.
 ///
-/// A duplicate does the same, because the first run may have died before.
+/// A duplicate does the same, because the first run may have died before. If that run moved rows, it may have died before
+/// their posts, so `first` is the entry to repeat for members without an acknowledgement.
 pub(crate) async fn tell_appended(
     actions: &Actions,
     appended: &Appended,
     member_count: u64,
-    commit: Option<&Commit>,
+    (commit, first): (Option<&Commit>, Option<&FirstTry>),
 ) -> Vec<Delivered> {
     if member_count > SMALL_GROUP_MEMBERS_MAX {
         return vec![];
     }
     let known = commit.zip(appended.entry.as_ref());
     let known = known.map(|(Commit { head, roster }, entry)| Known { head, roster: roster.as_deref(), entry });
-    match timeout(FAN_OUT_TIMEOUT, reconcile(actions, &appended.conversation_id, known)).await {
-        Ok(Ok(reconciled)) => reconciled.delivered,
+    let conversation = &appended.conversation_id;
+    let told = async {
+        let earlier = first.map_or(Earlier::None, |first| Earlier::Try(first.place.seq));
+        let mut done = reconcile(actions, conversation, known, earlier).await?;
+        if let Some(FirstTry { user, place }) = first
+            && !done.untold.is_empty()
+            && actions.repeats.admit_again(user, conversation, Some(place.sent_at), actions.now())
+        {
+            done.delivered.extend(tell_again(actions, conversation, done.untold).await);
+        }
+        Ok::<_, Failure>(done.delivered)
+    };
+    match timeout(FAN_OUT_TIMEOUT, told).await {
+        Ok(Ok(delivered)) => delivered,
         Ok(Err(failure)) => {
             tracing::warn!(
                 error = error_chain(&failure),

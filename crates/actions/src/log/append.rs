@@ -11,7 +11,7 @@ use wire::{
 };
 
 use crate::Actions;
-use crate::entry::{Appended, Commit, Concerned, StoredEntry, Writer, attempted, finished, random_bytes};
+use crate::entry::{Appended, Commit, Concerned, FirstTry, StoredEntry, Writer, attempted, finished, random_bytes};
 use crate::log::plan::{Plan, Planned, plan};
 use crate::log::writer::{Rows, is_author, rows};
 use crate::retry::{Attempt, retry_times};
@@ -102,13 +102,16 @@ pub(crate) async fn append(
             Err(Failure::Refused(refusal)) => message_append::find(store, &draft).await?.ok_or(refusal)?,
             Err(failure) => return Err(failure),
         };
+        let mut concerned = concerned(conversation, head.as_ref());
         let outcome = match outcome {
             AppendOutcome::Duplicate(place, version) => {
+                if let Concerned::Group { first, .. } = &mut concerned {
+                    *first = Some(FirstTry { user: draft.sender_id.clone(), place: place.clone() });
+                }
                 AppendOutcome::Duplicate(answered_place(store, &draft, own.as_ref(), place).await?, version)
             }
             other => other,
         };
-        let concerned = concerned(conversation, head.as_ref());
         Ok(match attempted(outcome, place, Follows::default(), concerned)? {
             Attempt::Done(first) => Attempt::Done(Written::Entry(Box::new((first, None)))),
             Attempt::Again => Attempt::Again,
@@ -176,7 +179,7 @@ async fn commit(
     let roster = rows.roster.map(|before| roster_after(before, &roster));
     let concerned = match concerned(&draft.conversation_id, Some(&head)) {
         Concerned::Group { member_count, .. } => {
-            Concerned::Group { member_count, commit: Some(Box::new(Commit { head, roster })) }
+            Concerned::Group { member_count, commit: Some(Box::new(Commit { head, roster })), first: None }
         }
         other => other,
     };
@@ -194,7 +197,7 @@ async fn commit(
 fn concerned(conversation: &ConversationId, head: Option<&Head>) -> Concerned {
     match (conversation.kind(), head) {
         (ConversationKind::Group, Some(head)) => {
-            Concerned::Group { member_count: head.group.member_count, commit: None }
+            Concerned::Group { member_count: head.group.member_count, commit: None, first: None }
         }
         // A group that does not exist concerns no user.
         (ConversationKind::Direct | ConversationKind::Group | ConversationKind::Channel, _) => Concerned::Channel,

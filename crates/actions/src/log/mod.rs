@@ -6,7 +6,7 @@ mod plan;
 mod writer;
 
 use deliver::Delivered;
-use domain::{Failure, Head, Logged, error_chain};
+use domain::{Failure, Head, Logged, Membership, error_chain};
 use store::Store;
 use store::heads::{self, Again};
 use store::messages::Listed;
@@ -29,6 +29,8 @@ pub struct Reconciled {
     pub moved: u64,
     /// Former members whose inbox rows record the leave.
     pub settled: Vec<(UserId, Seq)>,
+    /// Rows whose members an earlier run may not have notified.
+    pub untold: Vec<Membership>,
     /// Rows that can't be read.
     pub unreadable: u64,
     /// Members whose rows stay behind: they could not be read or not be written. The others are where the log ends.
