@@ -5,7 +5,7 @@
 //! `PIGEONHOLE_USERS` (or `just hostile USERS`) sets the number of other users.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,10 +21,12 @@ use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
 
 /// Half of them are connected, the others have a phone in a pocket.
-const USERS: usize = 60;
+const USERS: usize = 200;
 const GROUPS: usize = 5;
 /// Whom AWS is bad to. In the first group, with a phone.
 const HOT: &str = "hot";
+/// AWS fails for this user too, a subscriber of the channel.
+const SUBSCRIBER: &str = "hot-subscriber";
 const ROUNDS: usize = 5;
 const ROUNDS_EVERY: Duration = Duration::from_secs(2);
 /// No message, notification or removal takes longer for any other user.
@@ -65,17 +67,18 @@ struct Aws {
 impl Aws {
     fn fault(&self, call: &AwsCall) -> Option<Fault> {
         let of_object = || call.operation() != "PutObject" && call.body()["key"].to_string().contains(&self.media_id);
-        let is_hot = call.is_about("InboxTable", HOT) || (!self.media_id.is_empty() && of_object());
+        let hot = [HOT, SUBSCRIBER].into_iter().find(|user| call.is_about("InboxTable", user));
+        let is_object = matches!(call, AwsCall::Object { .. });
+        let is_hot = hot.is_some() || (is_object && !self.media_id.is_empty() && of_object());
         if !is_hot {
             return None;
         }
-        let is_object = matches!(call, AwsCall::Object { .. });
         let is_of_group = call.body().to_string().contains(&self.group);
         match self.does {
             Hostility::Nothing => None,
             Hostility::Delays => Some(Fault::Delayed(DELAY)),
             _ if is_object => Some(Fault::Status(500)),
-            Hostility::Throttles => Some(Fault::Hot(HOT)),
+            Hostility::Throttles => Some(Fault::Hot(hot.unwrap_or(HOT))),
             Hostility::RefusesARow => (call.writes() && is_of_group).then_some(Fault::Status(400)),
             Hostility::HasNoRoom => call.writes().then_some(Fault::Full),
         }
@@ -85,15 +88,53 @@ impl Aws {
 /// When each user first had each text, and each phone showed each message.
 #[derive(Default)]
 struct Seen {
+    /// The number of subscribers of the channel.
+    subscribers: usize,
     texts: HashMap<(String, String), Instant>,
     rings: HashMap<(String, String, u64), Instant>,
 }
 
 /// An effect that a user waits for, and the time of its cause.
 enum Wanted {
-    Text { user: String, text: String },
+    Text { stream: Stream, user: String, text: String },
     Ring { user: String, conversation: String, seq: u64 },
     Gone { media_id: String },
+}
+
+/// The path that brings the effect.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stream {
+    Group,
+    Channel,
+    Queue,
+    Pushes,
+    Removals,
+}
+
+impl Stream {
+    const ALL: [Self; 5] = [Self::Group, Self::Channel, Self::Queue, Self::Pushes, Self::Removals];
+}
+
+impl fmt::Display for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Group => "group messages",
+            Self::Channel => "channel messages",
+            Self::Queue => "services' messages",
+            Self::Pushes => "pushes",
+            Self::Removals => "removals",
+        })
+    }
+}
+
+impl Wanted {
+    fn stream(&self) -> Stream {
+        match self {
+            Self::Text { stream, .. } => *stream,
+            Self::Ring { .. } => Stream::Pushes,
+            Self::Gone { .. } => Stream::Removals,
+        }
+    }
 }
 
 struct World {
@@ -101,6 +142,8 @@ struct World {
     aws: Arc<Mutex<Aws>>,
     seen: Arc<Mutex<Seen>>,
     writers: Vec<Phone>,
+    publisher: Phone,
+    channel: String,
     groups: Vec<String>,
     /// By group: the connected members, and the others.
     online: Vec<Vec<String>>,
@@ -120,12 +163,14 @@ async fn whom_aws_is_bad_to_holds_up_nobody_else() {
     let change = |options: &mut local::Options| TestServer::ringing(options, 1);
     let mut world = World::new(proxy.server_with(change).await, aws).await;
     let mut wrong = Vec::new();
+    println!("| AWS |{} |", Stream::ALL.map(|stream| format!(" {stream}")).join(" |"));
     let all =
         [Hostility::Nothing, Hostility::Throttles, Hostility::RefusesARow, Hostility::HasNoRoom, Hostility::Delays];
     for does in all {
         let late = world.endure(does).await;
-        println!("AWS {does}: {} of {} late", late.len(), world.wanted.len());
-        wrong.extend(late.into_iter().map(|what| format!("AWS {does}: {what}")));
+        println!("{}", world.row(does, &late));
+        let late = late.into_iter().map(|(_, what)| what).chain(world.afterwards(does).await);
+        wrong.extend(late.map(|what| format!("AWS {does}: {what}")));
         world.wanted.clear();
     }
     let given_up = world.server.group_stream().given_up().len() + world.server.pending_stream().given_up().len();
@@ -143,11 +188,18 @@ impl World {
         let mut listening = JoinSet::new();
         let (mut writers, mut groups, mut online, mut offline) = (vec![], vec![], vec![], vec![]);
         register(&server, HOT).await;
+        let mut publisher = server.phone("publisher").await;
+        let create = json!({
+            "action": "create", "kind": "channel", "client_msg_id": "c", "title": "News", "members": [], "join": "open",
+        });
+        let channel = publisher.ok(create).await["conversation_id"].as_str().unwrap().to_owned();
+        let subscriber = |user: &str| listen(Arc::clone(&server), user.to_owned(), channel.clone(), Arc::clone(&seen));
+        listening.spawn(subscriber(SUBSCRIBER));
         for group in 0..GROUPS {
             let names = |what: &str| (0..users / GROUPS / 2).map(|n| format!("{what}-{group}-{n}")).collect::<Vec<_>>();
             let (there, away) = (names("online"), names("offline"));
             for user in &there {
-                listening.spawn(listen(Arc::clone(&server), user.clone(), Arc::clone(&seen)));
+                listening.spawn(subscriber(user));
             }
             for user in &away {
                 register(&server, user).await;
@@ -167,14 +219,46 @@ impl World {
             online.push(there);
             offline.push(away);
         }
+        let subscribers = 1 + online.iter().map(Vec::len).sum::<usize>();
+        let all_subscribe = async {
+            while seen.lock().unwrap().subscribers < subscribers {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, all_subscribe).await.expect("all subscribe");
         server.groups_settled().await;
         listening.spawn(look(Arc::clone(&server), Arc::clone(&seen)));
         aws.lock().unwrap().group.clone_from(&groups[0]);
-        Self { server, aws, seen, writers, groups, online, offline, wanted: vec![], _listening: listening }
+        Self {
+            server,
+            aws,
+            seen,
+            writers,
+            publisher,
+            channel,
+            groups,
+            online,
+            offline,
+            wanted: vec![],
+            _listening: listening,
+        }
     }
 
-    /// Returns the effects that came late to other users during the failure, and those that its target lacks after it.
-    async fn endure(&mut self, does: Hostility) -> Vec<String> {
+    /// A row of the table: how many effects were late, of how many.
+    fn row(&self, does: Hostility, late: &[(Stream, String)]) -> String {
+        let mut counts = BTreeMap::<Stream, (usize, usize)>::new();
+        for (_, wanted) in &self.wanted {
+            counts.entry(wanted.stream()).or_default().1 += 1;
+        }
+        for (stream, _) in late {
+            counts.entry(*stream).or_default().0 += 1;
+        }
+        let cells = counts.values().map(|(late, all)| format!(" {late} of {all} |"));
+        format!("| {does} |{}", cells.collect::<String>())
+    }
+
+    /// Returns the effects that came late to other users during the failure.
+    async fn endure(&mut self, does: Hostility) -> Vec<(Stream, String)> {
         let hot = self.picture(0, &format!("{does}: hot")).await;
         self.aws.lock().unwrap().media_id.clone_from(&hot.0);
         self.aws.lock().unwrap().does = does;
@@ -187,18 +271,31 @@ impl World {
         }
         let mut late = Vec::new();
         for (since, wanted) in &self.wanted {
-            late.extend(self.comes(*since, wanted).await);
+            late.extend(self.comes(*since, wanted).await.map(|what| (wanted.stream(), what)));
         }
-        self.aws.lock().unwrap().does = Hostility::Nothing;
-        // The next entry of a conversation brings what is missing along.
-        self.write(&format!("{does}, afterwards")).await;
-        late.extend(self.is_whole(does).await);
         late
     }
 
-    /// Writes a message to each group and to an absent user, a service's message to some users, and a picture that is
-    /// deleted.
+    /// Ends the failure. Returns what its targets lack then.
+    async fn afterwards(&mut self, does: Hostility) -> Vec<String> {
+        self.aws.lock().unwrap().does = Hostility::Nothing;
+        // The next entry of a conversation brings what is missing along.
+        self.write(&format!("{does}, afterwards")).await;
+        self.is_whole(does).await
+    }
+
+    /// Writes a message to the channel, to each group and to absent users. A service writes to some users. A picture is
+    /// sent and deleted.
     async fn write(&mut self, text: &str) {
+        let (since, in_channel) = (Instant::now(), format!("{text}, in the channel"));
+        let frame = json!({
+            "action": "send", "conversation_id": self.channel, "client_msg_id": id(text), "kind": "text", "body": in_channel,
+        });
+        self.publisher.ok(frame).await;
+        for user in self.online.iter().flatten() {
+            let (user, text) = (user.clone(), in_channel.clone());
+            self.wanted.push((since, Wanted::Text { stream: Stream::Channel, user, text }));
+        }
         for group in 0..GROUPS {
             let since = Instant::now();
             let frame = json!({
@@ -206,7 +303,8 @@ impl World {
             });
             let seq = self.writers[group].ok(frame).await["seq"].as_u64().unwrap();
             for user in &self.online[group] {
-                self.wanted.push((since, Wanted::Text { user: user.clone(), text: text.to_owned() }));
+                let (user, text) = (user.clone(), text.to_owned());
+                self.wanted.push((since, Wanted::Text { stream: Stream::Group, user, text }));
             }
             for user in &self.offline[group] {
                 let (user, conversation) = (user.clone(), self.groups[group].clone());
@@ -224,7 +322,7 @@ impl World {
         for user in [HOT.to_owned()].into_iter().chain(of_service) {
             self.publish(&user, &from_shop).await;
             if user != HOT {
-                self.wanted.push((since, Wanted::Text { user, text: from_shop.clone() }));
+                self.wanted.push((since, Wanted::Text { stream: Stream::Queue, user, text: from_shop.clone() }));
             }
         }
         let picture = self.picture(1, text).await;
@@ -284,7 +382,7 @@ impl World {
         let at = || {
             let seen = self.seen.lock().unwrap();
             match wanted {
-                Wanted::Text { user, text } => seen.texts.get(&(user.clone(), text.clone())).copied(),
+                Wanted::Text { user, text, .. } => seen.texts.get(&(user.clone(), text.clone())).copied(),
                 Wanted::Ring { user, conversation, seq } => {
                     let later = seen
                         .rings
@@ -336,7 +434,7 @@ impl World {
 impl fmt::Display for Wanted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Text { user, text } => write!(f, "\"{text}\" to {user}"),
+            Self::Text { user, text, .. } => write!(f, "\"{text}\" to {user}"),
             Self::Ring { user, seq, .. } => write!(f, "the ring of {user} for {seq}"),
             Self::Gone { .. } => f.write_str("the removal of an object"),
         }
@@ -361,16 +459,34 @@ async fn register(server: &TestServer, user: &str) {
     server.until_connections(user, 0).await;
 }
 
-/// Notes what comes to a user, and acknowledges it.
-async fn listen(server: Arc<TestServer>, user: String, seen: Arc<Mutex<Seen>>) {
+/// Subscribes the user to the channel, notes what comes, and acknowledges it.
+async fn listen(server: Arc<TestServer>, user: String, channel: String, seen: Arc<Mutex<Seen>>) {
     let url = format!("{}?token={}", server.url(), server.token(&user));
     let (mut socket, _) = connect_async(url).await.expect("a good token connects");
+    let about =
+        |action: &str| Message::text(json!({"action": action, "id": action, "conversation_id": channel}).to_string());
+    socket.send(about("join")).await.expect("the socket is open");
     while let Some(Ok(message)) = socket.next().await {
         let Message::Text(text) = message else { continue };
         let frame: Value = serde_json::from_str(&text).expect("frames are JSON");
+        match frame["id"].as_str() {
+            Some("join") => {
+                assert_eq!(frame["type"], "reply", "{frame}");
+                socket.send(about("watch")).await.expect("the socket is open");
+            }
+            Some("watch") => {
+                assert_eq!(frame["result"]["live"], true, "{frame}");
+                seen.lock().unwrap().subscribers += 1;
+            }
+            _ => {}
+        }
         for message in frame["messages"].as_array().into_iter().flatten() {
             let text = message["body"].as_str().unwrap_or_default().to_owned();
             seen.lock().unwrap().texts.entry((user.clone(), text)).or_insert_with(Instant::now);
+            // A channel has no marks of delivery.
+            if message["conversation_id"] == channel.as_str() {
+                continue;
+            }
             let up_to = json!([{"conversation_id": message["conversation_id"], "seq": message["seq"]}]);
             let ack = json!({"action": "ack", "up_to": up_to});
             if socket.send(Message::text(ack.to_string())).await.is_err() {
