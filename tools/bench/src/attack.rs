@@ -53,7 +53,7 @@ const LIFTED: [(&str, &str); 6] = [
 
 /// The measured tables.
 pub struct Report {
-    /// Delays and failures of the pairs.
+    /// Delays and failures of the pairs, and the bars that an attack broke.
     pub pairs: String,
     /// Outcome and cost of the attacks.
     pub attacks: String,
@@ -63,10 +63,31 @@ pub struct Report {
     pub broken: Vec<String>,
 }
 
+/// The bar that all attacks share.
+const NOTICED: &str = "others notice it";
+
+impl Report {
+    /// Adds the attack's row of the pairs and their control, and the bars that it broke.
+    fn conclude(&mut self, name: &str, limits: &str, [noticed, beside]: [&Noticed; 2], wrong: &[String]) {
+        let at = |noticed: &Noticed, percent| report::percentile_ms(&noticed.latencies, percent);
+        let times = [(noticed, 50), (noticed, 99), (beside, 50), (beside, 99)];
+        let times = times.map(|(noticed, percent)| format!("{:.1}", at(noticed, percent))).join(" | ");
+        let Noticed { refused, lost, closed, turned_away, .. } = noticed;
+        let bars = if wrong.is_empty() { "hold".to_owned() } else { wrong.join("; ") };
+        let _ = writeln!(
+            self.pairs,
+            "| {name} | {limits} | {times} | {refused} | {lost} | {closed} | {turned_away} | {bars} |"
+        );
+        if !wrong.is_empty() {
+            self.broken.push(format!("{name} ({bars})"));
+        }
+    }
+}
+
 /// Runs these attacks, or all, with the limits and without.
 pub fn measure(only: &[Attack]) -> anyhow::Result<Report> {
     let mut written = Report {
-        pairs: "| attack | limits | p50, ms | p99 | control p50 | control p99 | refused | lost | closed | not opened |\n|---|---|---|---|---|---|---|---|---|---|\n"
+        pairs: "| attack | limits | p50, ms | p99 | control p50 | control p99 | refused | lost | closed | not opened | bars |\n|---|---|---|---|---|---|---|---|---|---|---|\n"
             .to_owned(),
         attacks: "| attack | limits | accepted | refused | throttled | closed | posts per message | read units/s | write units/s | $ per hour |\n|---|---|---|---|---|---|---|---|---|---|\n"
             .to_owned(),
@@ -142,20 +163,13 @@ impl Round {
     fn write(&self, written: &mut Report) {
         let Self { attack, limited, noticed, beside, fate, .. } = self;
         let (name, limits) = (name(*attack), limits(*limited));
-        let at = |noticed: &Noticed, percent| report::percentile_ms(&noticed.latencies, percent);
-        let (p99, p99_beside) = (at(noticed, 99), at(beside, 99));
-        let Noticed { refused, lost, closed, turned_away, .. } = noticed;
-        let (p50, p50_beside) = (at(noticed, 50), at(beside, 50));
-        let _ = writeln!(
-            written.pairs,
-            "| {name} | {limits} | {p50:.1} | {p99:.1} | {p50_beside:.1} | {p99_beside:.1} | {refused} | {lost} | {closed} | {turned_away} |"
-        );
-        let is_noticed = is_noticed(noticed, beside);
+        let mut wrong = Vec::new();
         // With limits or without.
-        let is_heard = *attack == Attack::Ended && fate.received > 0;
-        if is_heard || (*limited && is_noticed) {
-            written.broken.push(name.clone());
-        }
+        wrong.extend(
+            (*attack == Attack::Ended && fate.received > 0).then(|| "an expired socket gets frames".to_owned()),
+        );
+        wrong.extend((*limited && is_noticed(noticed, beside)).then(|| NOTICED.to_owned()));
+        written.conclude(&name, limits, [noticed, beside], &wrong);
         self.write_attack(&name, limits, &mut written.attacks);
     }
 

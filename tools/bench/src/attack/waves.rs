@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::attackers::{ATTACKER, Attack};
 use super::pairs::{self, Noticed, Span};
 use super::socket::{Heard, Socket, heard, open};
-use super::{GRACE, MEASURED, Report, Site, WARM_UP, is_noticed, name, report};
+use super::{GRACE, MEASURED, NOTICED, Report, Site, WARM_UP, is_noticed, limits, name, report};
 
 /// The sockets that a user may have.
 const SOCKETS: usize = 16;
@@ -181,10 +181,8 @@ impl Round {
         bar(busy - busy_beside <= BUSY_MAX as f64, format!("{busy:.0} processes busy"));
         bar(reads <= PARTITION_READS_MAX, format!("{reads:.0} units/s of one partition"));
         bar(closed > 0, "never closed".to_owned());
-        bar(!is_noticed(&noticed, &noticed_beside), "others notice it".to_owned());
-        if !wrong.is_empty() {
-            written.broken.push(format!("{name} ({})", wrong.join(", ")));
-        }
+        bar(!is_noticed(&noticed, &noticed_beside), NOTICED.to_owned());
+        written.conclude(&name, limits(true), [&noticed, &noticed_beside], &wrong);
     }
 }
 
