@@ -51,3 +51,20 @@ async fn who_wrote_to_each_other_see_who_is_there() {
     let users = tokio::time::timeout(testkit::PATIENCE, gone).await.unwrap();
     assert!(users[0]["last_seen_at"].as_str() >= online[0]["last_seen_at"].as_str(), "to the minute");
 }
+
+#[tokio::test]
+async fn who_watches_is_told_when_the_other_comes_and_goes() {
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
+    alice.send("bob", "m1", "hi").await;
+    bob.send("alice", "b1", "hi").await;
+    let watch = json!({"action": "presence", "user_ids": ["bob"], "watch": true});
+    assert_eq!(alice.ok(watch).await["watched"], json!(["bob"]));
+    bob.leave().await;
+    let gone = alice.event("presence").await;
+    assert_eq!((&gone["user_id"], &gone["online"]), (&json!("bob"), &json!(false)));
+    let bob = server.phone("bob").await;
+    assert_eq!(alice.event("presence").await["online"], true);
+    bob.leave().await;
+    assert_eq!(alice.event("presence").await["online"], false);
+}

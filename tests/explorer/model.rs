@@ -91,6 +91,8 @@ struct State {
     uploads: Vec<Value>,
     /// By actor: up to where the user had acknowledged when it looked, before it rang.
     seen_delivered: BTreeMap<usize, u64>,
+    /// The reply to who watches bob: whether he is online, and how many events had come when it was requested.
+    sees: Option<(&'static str, usize, bool)>,
 }
 
 impl ChatModel {
@@ -98,7 +100,8 @@ impl ChatModel {
         let gate = Gate::new(Cloud::new());
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
         let limits = if scenario.is_sampled() { Limits::of_requests() } else { Limits::default() };
-        let limits = Limits { connections: scenario.connections_max, ..limits };
+        let presence = scenario.shows_presence();
+        let limits = Limits { connections: scenario.connections_max, presence, ..limits };
         let functions = |actor| {
             InProcess::new(
                 &gate.dynamodb_client(actor),
@@ -177,7 +180,10 @@ impl Model for ChatModel {
     fn after(&self, passed: &Passed) -> Result<(), String> {
         match &passed.call {
             Some(call)
-                if call.is_stale_read() && !self.0.is_of_own_devices(passed.actor, call) && !may_be_stale(call) =>
+                if call.is_stale_read()
+                    && !self.0.scenario.shows_presence()
+                    && !self.0.is_of_own_devices(passed.actor, call)
+                    && !may_be_stale(call) =>
             {
                 return Err(format!("not a consistent read: {}", passed.what));
             }
@@ -213,6 +219,9 @@ impl Model for ChatModel {
             if !self.0.is_group() {
                 self.0.senders_have_their_ticks()?;
             }
+        }
+        if faults.is_empty() {
+            self.0.who_watches_knows()?;
         }
         self.0.hand_on_the_rest().await?;
         self.0.who_lacks_something_was_rung()?;
@@ -328,10 +337,10 @@ impl Inner {
             Doing::Dying(_) => true,
             Doing::Publish(_) | Doing::Tell(_) | Doing::Moderate(_) => self.serve(n, doing).await,
             Doing::Look(user) => self.ask(n, user, &json!({ "action": "inbox" })).await.is_some(),
+            Doing::See(user) => self.see(n, user).await,
             Doing::Catch(user) => self.catch(n, user).await,
             Doing::Read(user, seq) => {
-                let read = json!({ "action": "read", "conversation_id": self.conversation(), "seq": seq });
-                self.ask(n, user, &read).await.is_some()
+                self.ask(n, user, &self.in_group(json!({ "action": "read", "seq": seq }))).await.is_some()
             }
         };
         self.now.borrow_mut().done[n] |= done;
@@ -559,6 +568,31 @@ impl Inner {
             state.moved_handed_on = state.moved_handed_on.max(records.len());
         }
         done
+    }
+
+    async fn see(&self, n: usize, user: &'static str) -> bool {
+        let before = self.presence_events(user).len();
+        let watch = json!({ "action": "presence", "user_ids": ["bob"], "watch": true });
+        let Some(answer) = self.ask(n, user, &watch).await else { return false };
+        let online = answer["users"][0]["online"] == true;
+        self.now.borrow_mut().sees = (answer["watched"] == json!(["bob"])).then_some((user, before, online));
+        true
+    }
+
+    /// Whether bob was online, by each of the events that the user got.
+    fn presence_events(&self, user: &str) -> Vec<bool> {
+        let frames = self.gate.with_cloud(|cloud| cloud.sockets().get(&format!("{user}=")).cloned());
+        let events = frames.into_iter().flatten().filter(|frame| frame["type"] == "presence");
+        events.map(|event| event["online"] == true).collect()
+    }
+
+    /// Checks that who watches bob knows whether he is there. An event that came before the reply is newer than it.
+    fn who_watches_knows(&self) -> Result<(), String> {
+        let Some((user, before, online)) = self.now.borrow().sees else { return Ok(()) };
+        let known = self.presence_events(user).get(before..).and_then(<[bool]>::last).copied().unwrap_or(online);
+        let is_there = self.gate.with_cloud(|cloud| cloud.sockets().keys().any(|id| owner(id) == "bob"));
+        ensure!(known == is_there, "{user} believes that bob is there: {known}");
+        Ok(())
     }
 
     /// A device that finds by itself what it lacks, and says that it was read.

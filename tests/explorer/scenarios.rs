@@ -76,6 +76,8 @@ pub(crate) enum Doing {
     Moderate(u64),
     /// The user opens the chat list.
     Look(&'static str),
+    /// The user watches bob's presence.
+    See(&'static str),
     /// The user reads the whole history, then sends `read`.
     Catch(&'static str),
     /// The user uploads a picture for bob, or for the group if there is one.
@@ -126,6 +128,7 @@ impl Doing {
         | Self::Say(user, _)
         | Self::Manage { user, .. }
         | Self::Look(user)
+        | Self::See(user)
         | Self::Catch(user)
         | Self::Upload(user)
         | Self::Carry { from: user, .. }
@@ -168,6 +171,7 @@ impl Doing {
             Self::Tell(_) => "tell",
             Self::Moderate(_) => "moderate",
             Self::Look(_) => "look",
+            Self::See(_) => "presence",
             Self::Catch(_) => "catch",
             Self::Upload(_) => "upload",
             Self::Carry { .. } => "carry",
@@ -206,6 +210,11 @@ impl Scenario {
         ["sample-crash", "suspend-connect"].contains(&self.name)
     }
 
+    /// Returns whether users can see who is online.
+    pub(crate) fn shows_presence(&self) -> bool {
+        self.name.starts_with("presence-")
+    }
+
     /// Returns the user who exceeded the limit in other processes.
     pub(crate) fn floods(&self) -> Option<&'static str> {
         self.before.iter().find_map(|doing| if let Fill(user) = doing { Some(*user) } else { None })
@@ -224,7 +233,7 @@ impl Scenario {
 
 use Doing::{
     Ack, Ask, Block, Catch, Channel, Connect, Create, Disconnect, Drain, Dying, Expire, Fanout, Fetch, Fill, Join,
-    Kick, Look, Moderate, Notify, Publish, Put, Read, Register, Say, Suspend, Sweep, Tell, Unblock, Watch,
+    Kick, Look, Moderate, Notify, Publish, Put, Read, Register, Say, See, Suspend, Sweep, Tell, Unblock, Watch,
 };
 
 const fn to_bob(id: &'static str) -> Doing {
@@ -303,7 +312,7 @@ const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 161] = [
+pub(crate) const SCENARIOS: [Scenario; 164] = [
     // The sender commits, then lists connections. The recipient writes the connection, then drains. All reads
     // are consistent, so at least one finds the other; after both, the client drops the duplicate.
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
@@ -624,5 +633,15 @@ pub(crate) const SCENARIOS: [Scenario; 161] = [
     // The message's row is a condition of both deletes: the second finds it deleted.
     scenario("moderate-delete", &[ALICE, BOB, to_bob("a1")], &[Moderate(1), delete(1, "d1")]),
     scenario("moderate-send", &[ALICE, BOB, to_bob("a1")], &[Moderate(1), to_alice("b1")]),
+    // The write of a watch returns when the user was last seen. If that is later than in the list, the user came or
+    // went in between without an event, and `presence` lists again.
+    scenario("presence-connect", &[ALICE, BOB, to_bob("a1"), to_alice("b1"), Disconnect("bob")], &[See("alice"), BOB]),
+    scenario("presence-disconnect", &[ALICE, BOB, to_bob("a1"), to_alice("b1")], &[See("alice"), Disconnect("bob")]),
+    // A connect lists the user's connections after its own row, and a disconnect after its delete.
+    scenario(
+        "presence-reconnect",
+        &[ALICE, BOB, to_bob("a1"), to_alice("b1"), See("alice")],
+        &[Disconnect("bob"), BOB],
+    ),
     scenario("send-send-drain", &[to_bob("a1")], &[to_bob("a2"), to_alice("b1"), Drain("bob")]),
 ];

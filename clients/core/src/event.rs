@@ -1,6 +1,6 @@
 //! The events that the client gives to the app, and its requests for tokens.
 
-use wire::{ClientMsgId, Conversation, ConversationId, Message, Receipt, Settings, Timestamp, UserId};
+use wire::{ClientMsgId, Conversation, ConversationId, Message, Presence, Receipt, Settings, Timestamp, UserId};
 
 use crate::saved::Queued;
 use crate::{Error, Moment};
@@ -52,6 +52,9 @@ pub enum Event {
         /// When the server heard of it.
         at: Timestamp,
     },
+    /// A user whom the app watches with `Client::watch_presence` has come or gone. Also comes when the client renews the
+    /// watch, then perhaps without a change.
+    PresenceChanged(Presence),
     /// The upload progress of a message's file, for [`Timeline::uploading`](crate::Timeline::uploading). The number can
     /// fall when the client must upload a part again.
     Uploading {

@@ -20,6 +20,7 @@ mod conversations;
 mod links;
 mod outbox;
 mod own_entries;
+mod presence;
 mod reading;
 mod reports;
 mod requests;
@@ -38,6 +39,7 @@ use catch_up::CatchUp;
 use conversations::Conversations;
 use links::Links;
 use outbox::Outbox;
+use presence::Presences;
 use reading::read_frame;
 use reports::Reports;
 use requests::Requests;
@@ -64,6 +66,7 @@ pub struct Core {
     reports: Reports,
     typing: Typing,
     watching: Watching,
+    presences: Presences,
     stats: Stats,
     // The result of the current turn.
     writes: Vec<Write>,
@@ -89,6 +92,7 @@ impl Core {
             reports: Reports::default(),
             typing: Typing::default(),
             watching: Watching::default(),
+            presences: Presences::default(),
             stats: Stats::default(),
             writes: Vec::new(),
             lasting: false,
@@ -179,6 +183,7 @@ impl Core {
             ServerEvent::Typing { conversation_id, user_id, at } => {
                 self.tell(Event::Typing { conversation_id, user_id, at });
             }
+            ServerEvent::Presence(presence) => self.tell(Event::PresenceChanged(presence)),
             ServerEvent::ConnectionReplaced {} => self.connection_replaced(link, now),
         }
     }
@@ -205,6 +210,7 @@ impl Core {
             self.reports.next(),
             self.next_repair(),
             self.watching.next(),
+            self.presences.next(),
             self.next_upload(),
         ]
         .into_iter()
@@ -224,6 +230,7 @@ impl Core {
         self.drain_on(now);
         self.report(now);
         self.watch_due(now);
+        self.presence_due(now);
         self.repair_due(now);
         self.finish_catch_up();
     }

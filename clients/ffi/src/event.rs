@@ -20,6 +20,7 @@ pub(crate) fn written(event: &Event) -> Value {
         Event::Typing { conversation_id, user_id, at } => {
             json!({"typing": {"conversation_id": conversation_id, "user_id": user_id, "at": at}})
         }
+        Event::PresenceChanged(presence) => json!({"presence": presence}),
         Event::Uploading { client_msg_id, done, bytes } => {
             json!({"uploading": {"client_msg_id": client_msg_id, "done": done, "bytes": bytes}})
         }

@@ -514,7 +514,20 @@ impl Client {
         &self,
         user_ids: Vec<UserId>,
     ) -> impl Future<Output = Result<Vec<Presence>, Error>> + Send + 'static + use<> {
-        self.ask(PresenceRequest { user_ids }).map_ok(|PresenceResult { users }| users)
+        self.ask(PresenceRequest { user_ids, watch: false }).map_ok(|PresenceResult { users, .. }| users)
+    }
+
+    /// As [`presence`](Self::presence). The server then sends changes of the users in `watched`, as
+    /// [`Event::PresenceChanged`](crate::Event::PresenceChanged). The client renews the watch, until the next call of
+    /// this function replaces it. Request users that are not in `watched` again, once a minute.
+    ///
+    /// # Errors
+    /// As [`presence`](Self::presence).
+    pub fn watch_presence(
+        &self,
+        user_ids: Vec<UserId>,
+    ) -> impl Future<Output = Result<PresenceResult, Error>> + Send + 'static + use<> {
+        self.ask(PresenceRequest { user_ids, watch: true })
     }
 
     /// Retries everything immediately that waits for a retry: a reconnect does not wait for its time, and the client

@@ -18,6 +18,7 @@ import {
   type MembersResult,
   type Message,
   type Presence,
+  type PresenceResult,
   type ReactionsResult,
   type ReadResult,
   type ReceiptsResult,
@@ -317,6 +318,15 @@ export class Client {
   async presence(users: string[]): Promise<Presence[]> {
     const found = await this.#call({ action: "presence", user_ids: users });
     return found.users;
+  }
+
+  /**
+   * As `presence`. The server then sends changes of the users in `watched`, as `presence` events. The client renews the
+   * watch, until the next call of this function replaces it. Request users that are not in `watched` again, once a
+   * minute.
+   */
+  watchPresence(users: string[]): Promise<PresenceResult> {
+    return this.#call({ action: "presence", user_ids: users, watch: true });
   }
 
   /**

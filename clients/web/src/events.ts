@@ -1,7 +1,7 @@
 // The events that the client gives to the app.
 
 import type { PigeonholeError } from "./errors.ts";
-import type { Conversation, Message } from "./frames.ts";
+import type { Conversation, Message, Presence } from "./frames.ts";
 import type { Receipt, ReceiptKind, Settings, Typing } from "./protocol.ts";
 import type { Queued, QueuedRequest } from "./storage/storage.ts";
 
@@ -13,6 +13,7 @@ export type ClientEvent =
   | ReactedEvent
   | UnwatchedEvent
   | TypingEvent
+  | PresenceChangedEvent
   | SettingsEvent
   | StateEvent
   | FailedEvent
@@ -70,6 +71,14 @@ interface UnwatchedEvent {
 /** Another member is typing. Show this for 6 s, or until an entry by the member comes. */
 interface TypingEvent extends Typing {
   type: "typing";
+}
+
+/**
+ * A user whom the app watches with `watchPresence` has come or gone. Also comes when the client renews the watch, then
+ * perhaps without a change.
+ */
+interface PresenceChangedEvent extends Presence {
+  type: "presence";
 }
 
 /**

@@ -330,6 +330,7 @@ export type ServerFrame =
   | ReceiptDeliveredEvent
   | ReceiptReadEvent
   | TypingEvent
+  | PresenceEvent
   | SettingsEvent
   | ConnectionReplacedEvent
   | GatewayError;
@@ -949,6 +950,11 @@ export interface PresenceRequest {
    * @maxItems 20
    */
   user_ids: UserId[];
+  /**
+   * Have the server send changes to this connection, as `presence` events, for the next
+   * [`PRESENCE_WATCH_MS`](crate::limits::PRESENCE_WATCH_MS).
+   */
+  watch?: boolean;
 }
 /**
  * Whether anything is pending; also keeps an idle socket open.
@@ -1885,6 +1891,10 @@ export interface PresenceResult {
    * The requested users with whom the caller has a direct conversation.
    */
   users: Presence[];
+  /**
+   * With `watch`: the users whose changes the server sends. A user has room for a few connections that watch.
+   */
+  watched?: UserId[];
 }
 /**
  * Whether a user is online, and when the user last was.
@@ -2001,6 +2011,21 @@ export interface TypingEvent {
   user_id: UserId;
 }
 /**
+ * A user whom this connection watches has come or gone.
+ */
+export interface PresenceEvent {
+  /**
+   * When the user last opened or closed a connection. `null`: unknown.
+   */
+  last_seen_at: Timestamp | null;
+  /**
+   * The user has an open connection.
+   */
+  online: boolean;
+  type: "presence";
+  user_id: UserId;
+}
+/**
  * The user has opened too many connections, and this was the oldest: it is closed now.
  */
 export interface ConnectionReplacedEvent {
@@ -2053,6 +2078,7 @@ export const limits = {
   POLL_MAX_MS: 600000,
   POLL_MS: 10000,
   PRESENCE_USERS_MAX: 20,
+  PRESENCE_WATCH_MS: 600000,
   PREVIEW_CHARS_MAX: 100,
   REACTIONS_SHOWN_MAX: 20,
   REACTORS_MAX: 100,
@@ -2342,9 +2368,18 @@ export function isPresence(value: unknown): value is Presence {
     typeof value.user_id === "string";
 }
 
+export function isPresenceEvent(value: unknown): value is PresenceEvent {
+  return isObject(value) &&
+    (isTimestamp(value.last_seen_at) || value.last_seen_at === null) &&
+    typeof value.online === "boolean" &&
+    value.type === "presence" &&
+    typeof value.user_id === "string";
+}
+
 export function isPresenceResult(value: unknown): value is PresenceResult {
   return isObject(value) &&
-    isListOf(value.users, isPresence);
+    isListOf(value.users, isPresence) &&
+    (value.watched === undefined || isListOf(value.watched, (item) => typeof item === "string"));
 }
 
 export function isProblem(value: unknown): value is Problem {

@@ -27,6 +27,7 @@ export type {
   Message,
   MutedUntil,
   Presence,
+  PresenceResult,
   Reaction,
   ReactionsResult,
   Reactor,

@@ -19,6 +19,7 @@ import {
   isHistoryResult,
   isInboxResult,
   isMessage,
+  isPresenceEvent,
   isReceiptDeliveredEvent,
   isReceiptReadEvent,
   isSettingsEvent,
@@ -26,6 +27,7 @@ import {
   isTypingEvent,
   limits,
   type Message,
+  type Presence,
   type Problem,
   type ReceiptReadEvent,
   type Request,
@@ -284,6 +286,7 @@ export type Incoming =
   | { is: "messages"; messages: Message[] }
   | { is: "receipt"; kind: ReceiptKind; receipt: Receipt }
   | { is: "typing"; typing: Typing }
+  | { is: "presence"; presence: Presence }
   | { is: "settings"; settings: Settings }
   | { is: "replaced" }
   | { is: "gateway" }
@@ -313,6 +316,10 @@ export function parseFrame(text: string): Incoming {
   if (isTypingEvent(frame)) {
     const { conversation_id, user_id, at } = frame;
     return { is: "typing", typing: { conversation_id, user_id, at } };
+  }
+  if (isPresenceEvent(frame)) {
+    const { user_id, online, last_seen_at } = frame;
+    return { is: "presence", presence: { user_id, online, last_seen_at } };
   }
   if (isSettingsEvent(frame)) {
     const { type: _, ...settings } = frame;

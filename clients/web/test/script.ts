@@ -169,6 +169,10 @@ export function plain(event: ClientEvent): Json {
       const { type: _, ...typing } = event;
       return { typing };
     }
+    case "presence": {
+      const { type: _, ...presence } = event;
+      return { presence };
+    }
     case "uploading": {
       const { clientMsgId: client_msg_id, done, bytes } = event;
       return { uploading: { client_msg_id, done, bytes } };

@@ -359,7 +359,10 @@ fn of_other_member<'a>(delivery: &'a Delivery) -> Option<&'a UserId> {
             (&receipt.conversation_id, &receipt.user_id)
         }
         ServerEvent::Typing { conversation_id, user_id, .. } => (conversation_id, user_id),
-        ServerEvent::MessagesNew { .. } | ServerEvent::Settings(_) | ServerEvent::ConnectionReplaced {} => return None,
+        ServerEvent::MessagesNew { .. }
+        | ServerEvent::Presence(_)
+        | ServerEvent::Settings(_)
+        | ServerEvent::ConnectionReplaced {} => return None,
     };
     match conversation.kind() {
         ConversationKind::Group => (other != delivery.user).then_some(other),
@@ -391,7 +394,8 @@ impl Delivered {
         Self { user: user.clone(), frames: Frames { failed: 1, ..Frames::default() } }
     }
 
-    fn nothing(user: &UserId) -> Self {
+    /// No frame.
+    pub fn nothing(user: &UserId) -> Self {
         Self { user: user.clone(), frames: Frames::default() }
     }
 

@@ -22,6 +22,7 @@ pub mod limits;
 mod look;
 mod media;
 mod membership;
+mod observers;
 mod page;
 mod rate;
 mod room;
@@ -50,6 +51,7 @@ pub use media::{
     MediaRow, PartOf, Parts, check_parts, disposition, media_id, object_key, parts_of, puts_end, served_as, url_ttl,
 };
 pub use membership::{Counted, Marks, MemberSettings, Membership, News, Reading, View, With};
+pub use observers::{Noted, Observer, Observers};
 pub use page::{Backlog, drain_page, fit, fit_last, split};
 pub use rate::{Filled, InvalidRate, Rate};
 pub use room::{Room, Waiting};

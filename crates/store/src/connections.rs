@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, ReturnValue, TransactWriteItem, Update};
-use domain::{ConnectionId, Floods, window};
+use domain::{ConnectionId, Floods, Observers, window};
 use wire::{ConversationId, DeviceId, Timestamp, UserId};
 
 use crate::error::CallResult as _;
@@ -49,6 +49,8 @@ pub struct Connections {
     pub suspended_until: Option<Timestamp>,
     /// When the user last opened or closed a connection, where that is kept.
     pub last_seen_at: Option<Timestamp>,
+    /// The connections that watch the user's presence.
+    pub observers: Observers,
     /// A block exists between the user and another one. The rows of `inbox` have the other user.
     pub has_blocks: bool,
     per_user_max: usize,
@@ -129,12 +131,15 @@ pub async fn list(store: &Store, user: &UserId, now: Timestamp, freshness: Fresh
         .consistent_read(freshness == Freshness::Strong)
         .key_condition_expression("user_id = :user")
         .expression_attribute_values(":user", text(user.as_str()))
-        .projection_expression("connection_id, device_id, api, connected_at, ends_at, suspended_until, last_seen_at");
+        .projection_expression(
+            "connection_id, device_id, api, connected_at, ends_at, suspended_until, last_seen_at, observers",
+        );
     let found = query.send().await.of_call("Query", table)?;
     let (suspensions, rows): (Vec<_>, Vec<_>) = found.items().iter().partition(|item| is_row(SUSPENSION, item));
     // If this is unreadable, no connect and no post succeeds.
     let suspension = suspensions.first().map(|item| Reader { item, table }.time("suspended_until")).transpose()?;
     let (seen, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|item| is_row(LAST_SEEN, item));
+    let observers = seen.first().map(|item| observers(item)).unwrap_or_default();
     let (last_seen_at, _) = readable(seen.into_iter().map(|item| Reader { item, table }.time("last_seen_at")));
     let (blocks, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|item| is_row(BLOCKS, item));
     let own = rows.into_iter().filter(|item| is_of(&store.api, item));
@@ -148,6 +153,7 @@ pub async fn list(store: &Store, user: &UserId, now: Timestamp, freshness: Fresh
         ended: ended.into_iter().map(|row| row.connection).collect(),
         suspended_until: suspension.filter(|until| *until > now),
         last_seen_at: last_seen_at.first().copied(),
+        observers,
         has_blocks: !blocks.is_empty(),
         per_user_max: store.connections_per_user_max,
     })
@@ -211,24 +217,55 @@ pub async fn unsuspend(store: &Store, user: &UserId) -> Result<(), Error> {
 /// The sort key of the row of a suspension: no connection's id has a space.
 const SUSPENSION: &str = " suspension";
 
-/// Notes that `user` was there now.
-pub async fn seen(store: &Store, user: &UserId, now: Timestamp) -> Result<(), Error> {
-    let table = &store.tables.connections;
-    let put = store
-        .client
-        .put_item()
-        .table_name(table)
-        .item("user_id", text(user.as_str()))
-        .item("connection_id", text(LAST_SEEN))
+/// Notes that `user` was there now. Returns the connections that watch the user.
+pub async fn seen(store: &Store, user: &UserId, now: Timestamp) -> Result<Observers, Error> {
+    let write = row_of(store, user, LAST_SEEN)
+        .return_values(ReturnValue::AllNew)
+        .update_expression(format!("SET api = :api, last_seen_at = :now, {VERSION} = if_not_exists({VERSION}, :v)"))
         // The version before this one passes over what is of another API.
-        .item("api", text(LAST_SEEN))
-        .item("last_seen_at", number(now.millis()))
-        .item(VERSION, version());
-    put.send().await.of_call("PutItem", table)?;
-    Ok(())
+        .expression_attribute_values(":api", text(LAST_SEEN))
+        .expression_attribute_values(":now", number(now.millis()))
+        .expression_attribute_values(":v", version());
+    let written = write.send().await.of_call("UpdateItem", &store.tables.connections)?;
+    Ok(written.attributes().map(observers).unwrap_or_default())
 }
 
-/// The sort key of the row with the time of the last connect or disconnect, which never expires.
+/// Replaces the connections that watch `user`. Returns when the user was last seen then; `None` if another request
+/// wrote them meanwhile, or if no time is kept.
+pub async fn observe(
+    store: &Store,
+    user: &UserId,
+    before: &Observers,
+    after: &Observers,
+) -> Result<Option<Timestamp>, Error> {
+    let table = &store.tables.connections;
+    let write = row_of(store, user, LAST_SEEN)
+        .return_values(ReturnValue::AllNew)
+        .update_expression("SET observers = :after")
+        .expression_attribute_values(":after", text(after.text()));
+    let write = if *before == Observers::default() {
+        write.condition_expression("attribute_exists(last_seen_at) AND attribute_not_exists(observers)")
+    } else {
+        write
+            .condition_expression("attribute_exists(last_seen_at) AND observers = :before")
+            .expression_attribute_values(":before", text(before.text()))
+    };
+    match write.send().await.of_call("UpdateItem", table) {
+        Err(error) if error.is_refused() => Ok(None),
+        written => {
+            let item = written?.attributes.unwrap_or_default();
+            Ok(Some(Reader { item: &item, table }.time("last_seen_at")?))
+        }
+    }
+}
+
+fn observers(item: &Item) -> Observers {
+    let text = item.get("observers").and_then(|text| text.as_s().ok());
+    text.map(|text| Observers::parse(text)).unwrap_or_default()
+}
+
+/// The sort key of the row with the time of the last connect or disconnect, and the connections that watch the user. The
+/// row never expires.
 const LAST_SEEN: &str = " last seen";
 
 /// The sort key of the row that counts the user's blocks, in either direction. Each listing of the connections reads

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::actions::Settings;
+use crate::actions::{Presence, Settings};
 use crate::ids::{ConversationId, Seq, UserId};
 use crate::json::to_json;
 use crate::message::Message;
@@ -29,6 +29,9 @@ pub enum ServerEvent {
     /// `user_id` is writing, for a few seconds from now on.
     #[serde(rename = "typing")]
     Typing { conversation_id: ConversationId, user_id: UserId, at: Timestamp },
+    /// A user whom this connection watches has come or gone.
+    #[serde(rename = "presence")]
+    Presence(Presence),
     /// The user changed settings on another of their connections.
     #[serde(rename = "settings")]
     Settings(Settings),

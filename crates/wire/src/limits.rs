@@ -106,6 +106,8 @@ limits! {
     pub const INBOX_LIMIT_MAX: u64 = 50;
     /// Users in one `presence` request.
     pub const PRESENCE_USERS_MAX: usize = 20;
+    /// How long a `presence` with `watch` has the server send events.
+    pub const PRESENCE_WATCH_MS: u64 = 600_000;
     /// The shortest pause between two `typing` requests for a conversation.
     pub const TYPING_PAUSE_MS: u64 = 4_000;
     /// The time for which a client shows a user as writing.

@@ -3,7 +3,7 @@
 use actions::forget_watched;
 use deliver::Closed;
 use domain::Failure;
-use lambda::{Caller, Diagnostic, InvocationEvent, Response, caller, line, respond};
+use lambda::{Caller, Diagnostic, EventLine, InvocationEvent, Response, caller, line, respond};
 use store::connections::{self, Connection, Freshness};
 use wire::{DeviceId, Refusal};
 
@@ -14,12 +14,12 @@ const SUBPROTOCOL: &str = "pigeonhole.v1";
 
 /// Notes where the user can be reached, and closes the oldest of more connections than a user may have. The socket opens only if
 /// that succeeded, so that whoever is connected is found.
-/// Nothing is posted from here: the socket does not exist until this has answered. The client's first `drain` fetches
+/// Nothing is posted to it from here: the socket does not exist until this has answered. The client's first `drain` fetches
 /// what it missed.
 pub(crate) async fn connect(deps: &Deps, event: &InvocationEvent) -> Result<Response, Diagnostic> {
     let caller = caller(&event.payload)?;
     let mut line = line(event, &caller, deps.actions.clock.now());
-    let outcome = note(deps, &caller, event).await;
+    let outcome = note(deps, &caller, event, &mut line).await;
     let status = status(&outcome);
     line.status = Some(status);
     line.write(&outcome, deps.actions.clock.now());
@@ -30,7 +30,7 @@ pub(crate) async fn connect(deps: &Deps, event: &InvocationEvent) -> Result<Resp
     Ok(response)
 }
 
-async fn note(deps: &Deps, caller: &Caller, event: &InvocationEvent) -> Result<(), Failure> {
+async fn note(deps: &Deps, caller: &Caller, event: &InvocationEvent, line: &mut EventLine) -> Result<(), Failure> {
     let device = event.payload.query_string_parameters.first("device_id").map(DeviceId::parse).transpose();
     let device = device.map_err(|invalid| Refusal::bad_request("device_id", invalid.to_string()))?;
     let Caller { user, connection: id, connected_at, token_expires_at, .. } = caller;
@@ -47,7 +47,7 @@ async fn note(deps: &Deps, caller: &Caller, event: &InvocationEvent) -> Result<(
         // Its `$disconnect` finds no row any more that says so.
         forget_watched(&deps.actions.store, &connection, &watched).await;
     }
-    presence::note(deps, user).await;
+    presence::opened(deps, user, &listed, line).await;
     Ok(())
 }
 

@@ -11,8 +11,9 @@ use crate::{Deps, presence, status};
 pub(crate) async fn disconnect(deps: &Deps, event: &InvocationEvent) -> Result<Response, Diagnostic> {
     let caller = caller(&event.payload)?;
     let mut line = line(event, &caller, deps.actions.clock.now());
-    let forget = connections::forget(&deps.actions.store, &caller.user, &caller.connection);
-    let (forgotten, ()) = tokio::join!(forget, presence::note(deps, &caller.user));
+    let forgotten = connections::forget(&deps.actions.store, &caller.user, &caller.connection).await;
+    // Only now: a request that watches the user reads the connections, and this write shows that they changed.
+    presence::closed(deps, &caller.user, &mut line).await;
     if let Ok(watched) = &forgotten {
         forget_watched(&deps.actions.store, &caller.connection, watched).await;
     }

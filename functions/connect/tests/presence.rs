@@ -297,10 +297,9 @@ async fn switched_off_nothing_is_kept_and_nobody_is_seen() {
 #[tokio::test]
 async fn a_connection_opens_and_closes_where_it_cannot_be_noted() {
     let bench = seeing();
-    bench.aws.pass_next("PutItem");
-    bench.aws.fail_next("PutItem", Fault::Status(500));
+    bench.aws.fail_next("UpdateItem", Fault::Status(500));
     assert_eq!(bench.handle("connect", bench.event("connect", "bob")).await.unwrap().status_code, 200);
-    bench.aws.fail_next("PutItem", Fault::Status(500));
+    bench.aws.fail_next("UpdateItem", Fault::Status(500));
     assert_eq!(bench.handle("disconnect", bench.event("disconnect", "bob")).await.unwrap().status_code, 200);
     assert!(bench.aws.rows("ConnectionsTable").is_empty());
 }
@@ -313,4 +312,138 @@ async fn nobody_is_asked_for_by_the_hundred() {
         assert_eq!(bench.refused("alice", json!({"action": "presence", "user_ids": user_ids})).await, "bad_request");
     }
     assert_eq!(bench.refused("alice", json!({"action": "presence"})).await, "bad_request");
+}
+
+fn watch(user: &str) -> Value {
+    json!({"action": "presence", "user_ids": [user], "watch": true})
+}
+
+/// The presence events that a user's connection got, each as whether bob is online.
+fn told(bench: &Workbench, user: &str) -> Vec<bool> {
+    let frames = bench.aws.frames(&format!("{user}="));
+    frames.iter().filter(|frame| frame["type"] == "presence").map(|frame| frame["online"].as_bool().unwrap()).collect()
+}
+
+async fn leaves(bench: &Workbench, user: &str, connection: &str) {
+    let mut event = bench.event("disconnect", user);
+    event.payload.request_context.connection_id = Some(connection.to_owned());
+    assert_eq!(bench.handle("disconnect", event).await.unwrap().status_code, 200);
+}
+
+#[tokio::test]
+async fn who_watches_is_told_of_the_first_connect_and_of_the_last_disconnect() {
+    let bench = seeing();
+    bench.conversation(1).await;
+    bench.ok("bob", to_alice("b1")).await;
+    bench.connected("bob").await;
+    leaves(&bench, "bob", "bob=").await;
+    bench.connected("alice").await;
+    let answer = bench.ok("alice", watch("bob")).await;
+    assert_eq!((&answer["watched"], &answer["users"][0]["online"]), (&json!(["bob"]), &json!(false)));
+    bench.connected("bob").await;
+    let frame = bench.aws.frames("alice=").pop().unwrap();
+    let at = "2027-01-15T08:02:00.000Z";
+    assert_eq!(frame, json!({"type": "presence", "user_id": "bob", "online": true, "last_seen_at": at}));
+    bench.clock.advance(Duration::from_secs(20));
+    let second = bench.started();
+    second.connect_at("bob", "bob=2", "tablet").await;
+    leaves(&bench, "bob", "bob=").await;
+    assert_eq!(told(&bench, "alice"), [true], "he is still there");
+    leaves(&bench, "bob", "bob=2").await;
+    assert_eq!(told(&bench, "alice"), [true, false]);
+    // The same request soon after writes nothing, and one in the other half of the time renews the watch.
+    bench.operations();
+    bench.ok("alice", watch("bob")).await;
+    assert!(!bench.operations().contains(&"UpdateItem".to_owned()));
+    bench.clock.advance(Duration::from_mins(9));
+    bench.ok("alice", watch("bob")).await;
+    bench.clock.advance(Duration::from_mins(9));
+    bench.connected("bob").await;
+    assert_eq!(told(&bench, "alice"), [true, false, true]);
+    bench.clock.advance(Duration::from_mins(1));
+    leaves(&bench, "bob", "bob=").await;
+    assert_eq!(told(&bench, "alice"), [true, false, true], "ten minutes have passed");
+}
+
+#[tokio::test]
+async fn beyond_a_block_and_as_a_stranger_nobody_watches() {
+    let bench = seeing();
+    bench.conversation(1).await;
+    for user in ["bob", "alice"] {
+        bench.connected(user).await;
+    }
+    assert_eq!(bench.ok("alice", watch("bob")).await, json!({"users": []}), "he has not written to her");
+    bench.ok("bob", to_alice("b1")).await;
+    assert_eq!(bench.ok("alice", watch("bob")).await["watched"], json!(["bob"]));
+    for (blocked, expected) in [(true, vec![]), (false, vec![false])] {
+        block(&bench, "bob", "alice", blocked).await;
+        leaves(&bench, "bob", "bob=").await;
+        assert_eq!(told(&bench, "alice"), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_ninth_connection_finds_no_room_and_others_pay_nothing() {
+    let bench = seeing();
+    bench.connected("bob").await;
+    let plain = bench.operations();
+    for number in 0..9 {
+        let (user, id) = (format!("u{number}"), format!("b{number}"));
+        bench.ok("bob", json!({"action": "send", "to": user, "client_msg_id": id, "kind": "text", "body": "hi"})).await;
+        let watched = bench.ok(&user, watch("bob")).await["watched"].take();
+        assert_eq!(watched, if number < 8 { json!(["bob"]) } else { Value::Null }, "{number}");
+    }
+    // Two requests at the same time: one of them writes nothing, and is not in `watched`.
+    bench.clock.advance(Duration::from_mins(10));
+    let hold = bench.aws.hold_next("UpdateItem");
+    let (first, second) = tokio::join!(bench.ok("u0", watch("bob")), async {
+        hold.reached().await;
+        let second = bench.ok("u1", watch("bob")).await;
+        hold.release();
+        second
+    });
+    assert_eq!((first.get("watched"), &second["watched"]), (None, &json!(["bob"])));
+    assert_eq!(first["users"][0]["online"], true);
+    let unwatched = seeing();
+    unwatched.connected("carol").await;
+    assert_eq!(unwatched.operations(), plain, "a connect that nobody watches");
+    leaves(&unwatched, "carol", "carol=").await;
+    assert_eq!(unwatched.operations(), ["DeleteItem", "UpdateItem"]);
+}
+
+#[tokio::test]
+async fn who_comes_while_the_watch_is_written_is_in_the_reply() {
+    let bench = seeing();
+    bench.conversation(1).await;
+    bench.ok("bob", to_alice("b1")).await;
+    bench.connected("bob").await;
+    leaves(&bench, "bob", "bob=").await;
+    bench.connected("alice").await;
+    bench.clock.advance(Duration::from_secs(1));
+    let hold = bench.aws.hold_next("UpdateItem");
+    let (answer, ()) = tokio::join!(bench.ok("alice", watch("bob")), async {
+        hold.reached().await;
+        bench.connected("bob").await;
+        hold.release();
+    });
+    assert_eq!((&answer["users"][0]["online"], told(&bench, "alice")), (&json!(true), vec![]));
+}
+
+#[tokio::test]
+async fn an_event_that_another_one_overtakes_is_followed_by_the_current_one() {
+    let bench = seeing();
+    bench.conversation(1).await;
+    bench.ok("bob", to_alice("b1")).await;
+    for user in ["bob", "alice"] {
+        bench.connected(user).await;
+    }
+    bench.ok("alice", watch("bob")).await;
+    bench.clock.advance(Duration::from_secs(1));
+    let hold = bench.aws.hold_next("alice=");
+    tokio::join!(leaves(&bench, "bob", "bob="), async {
+        hold.reached().await;
+        bench.started().connect_at("bob", "bob=2", "phone").await;
+        hold.release();
+    });
+    assert_eq!(told(&bench, "alice"), [true, false, true]);
 }

@@ -160,6 +160,7 @@ pub(crate) async fn changing() -> Rows {
     let edit = || change(&id, 1, "edit", &json!({"body": "another one of some forty characters, say"}));
     let react = |seq| change(&id, seq, "react", &json!({"emoji": "👍"}));
     let delete = |seq| change(&id, seq, "delete", &json!({}));
+    let watch = || json!({"action": "presence", "user_ids": ["bob"], "watch": true});
     let mut rows = Rows::new();
     // A frame without a name is not counted.
     for (name, user, frame) in [
@@ -179,6 +180,8 @@ pub(crate) async fn changing() -> Rows {
         ("", "bob", app.message("alice", "hi")),
         ("typing", "alice", json!({"action": "typing", "conversation_id": id})),
         ("presence: one user", "alice", json!({"action": "presence", "user_ids": ["bob"]})),
+        ("presence: one user, watched", "alice", watch()),
+        ("presence: one user, watched already", "alice", watch()),
     ] {
         let cost = app.cost([(user, frame)]).await;
         if !name.is_empty() {

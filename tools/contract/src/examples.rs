@@ -123,7 +123,7 @@ fn result_of(action: &str) -> Reply {
         "history" => history().into(),
         "settings" => SettingsResult {}.into(),
         "device" => DeviceResult { device_id: device_id(), registered: true }.into(),
-        "presence" => PresenceResult { users: vec![presence(true), presence(false)] }.into(),
+        "presence" => PresenceResult { users: vec![presence(true), presence(false)], watched: vec![bob()] }.into(),
         "upload" => upload().into(),
         "uploaded" => UploadedResult { media_id: media_id() }.into(),
         "download" => DownloadResult { items: vec![download()], gone: vec![media_id()] }.into(),
@@ -229,6 +229,7 @@ fn events() -> Vec<Example> {
         ("SettingsEvent", ServerEvent::Settings(Settings::Conversation { conversation_id: conversation_id(), set })),
         ("SettingsEvent", ServerEvent::Settings(blocked)),
         ("TypingEvent", typing),
+        ("PresenceEvent", ServerEvent::Presence(presence(false))),
         ("ConnectionReplacedEvent", ServerEvent::ConnectionReplaced {}),
     ];
     let named = Message { mentions: vec![bob()], ..message() };

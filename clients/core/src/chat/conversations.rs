@@ -137,6 +137,7 @@ impl Conversations {
                     chat.is_there(user_id);
                 }
             }
+            Event::PresenceChanged(presence) => self.presence(std::slice::from_ref(presence)),
             Event::Uploading { client_msg_id, done, .. } => {
                 self.chats.iter_mut().for_each(|chat| chat.timeline.uploading(client_msg_id, *done));
             }

@@ -45,7 +45,7 @@ impl Core {
         }
     }
 
-    pub(super) fn call_answered(&mut self, Call { action, ask }: Call, result: Value) {
+    pub(super) fn call_answered(&mut self, Call { action, ask }: Call, result: Value, now: Moment) {
         let Some(reply) = read_reply(action.name(), result) else {
             return self.answer(ask, Err(Error::Unreadable));
         };
@@ -60,6 +60,7 @@ impl Core {
                 let HistoryRequest { conversation_id, side, .. } = request.clone();
                 self.store(|| Write::Page { conversation_id, side, page: page.clone() });
             }
+            (Action::Presence(request), _) => self.presence_answered(request, now),
             // The store has nothing of the others.
             _ => {}
         }

@@ -111,6 +111,7 @@ impl Core {
         }
         self.start_catch_up(now);
         self.watch_again();
+        self.presence_again();
     }
 
     /// At which age a connection is replaced, and by one with which token.
@@ -168,6 +169,7 @@ impl Core {
         self.forget_asked_on(link, now);
         if is_newest {
             self.watch_again();
+            self.presence_again();
         }
         if self.links.dialing.is_some() {
             if self.links.open.is_empty() {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 use wire::{
     AckEntry, AckRequest, Action, ClientMsgId, ConversationId, DrainRequest, HistoryRequest, InboxRequest, MediaId,
-    PingRequest, PingResult, Problem, ReadRequest, ReadResult, Request, RequestId, Seq, UnwatchRequest, UnwatchResult,
-    UploadRequest, UploadedRequest, UploadedResult, WatchRequest,
+    PingRequest, PingResult, PresenceRequest, Problem, ReadRequest, ReadResult, Request, RequestId, Seq,
+    UnwatchRequest, UnwatchResult, UploadRequest, UploadedRequest, UploadedResult, WatchRequest,
 };
 
 use super::own_entries;
@@ -106,6 +106,8 @@ pub(super) enum Errand {
     Unwatch(ConversationId),
     /// A request for the missing entries of a channel, while the app is subscribed.
     Page(HistoryRequest),
+    /// The renewal of a watch of users' presence.
+    Presence(PresenceRequest),
     Call(Box<Call>),
 }
 
@@ -123,6 +125,7 @@ impl Errand {
             Self::Uploaded(_, media_id) => Action::Uploaded(UploadedRequest { media_id: media_id.clone() }),
             Self::Watch(id) => Action::Watch(WatchRequest { conversation_id: id.clone() }),
             Self::Unwatch(id) => Action::Unwatch(UnwatchRequest { conversation_id: id.clone() }),
+            Self::Presence(request) => Action::Presence(request.clone()),
             Self::Call(call) => call.action.clone(),
         };
         frame(id, action)
@@ -240,8 +243,8 @@ impl Core {
                 Errand::Listing(_) => self.listing_lost(now),
                 Errand::Repair(HistoryRequest { conversation_id, .. }) => self.repair_lost(&conversation_id, now),
                 Errand::Upload(id, _) | Errand::Uploaded(id, _) => self.upload_lost(&id),
-                // `watch_again` subscribes on another connection.
-                Errand::Watch(_) | Errand::Unwatch(_) => {}
+                // `watch_again` and `presence_again` subscribe on another connection.
+                Errand::Watch(_) | Errand::Unwatch(_) | Errand::Presence(_) => {}
                 Errand::Page(HistoryRequest { conversation_id, .. }) => self.page_lost(&conversation_id, now),
                 Errand::Call(call) => self.calls.again(*call),
             }
@@ -316,7 +319,11 @@ impl Core {
                 let Some(page) = readable(result) else { return Err(Errand::Page(request)) };
                 self.page_came(&request.conversation_id, page, now);
             }
-            Errand::Call(call) => self.call_answered(*call, result),
+            Errand::Presence(request) => {
+                let Some(answer) = readable(result) else { return Err(Errand::Presence(request)) };
+                self.presence_came(&request, answer, now);
+            }
+            Errand::Call(call) => self.call_answered(*call, result, now),
         }
         Ok(())
     }
@@ -369,6 +376,7 @@ impl Core {
             }
             // The app is not subscribed.
             Errand::Unwatch(conversation_id) => self.unwatched(&conversation_id),
+            Errand::Presence(request) => self.presence_refused(&request),
             Errand::Call(call) => self.call_refused(call.ask, error),
         }
     }

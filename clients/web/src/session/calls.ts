@@ -5,6 +5,7 @@ import { isInboxResult, isResult, type Request, type Results } from "../frames.t
 import { checkRequest, readChannels, readHistory, readInbox } from "../protocol.ts";
 import type { Core, Waiter } from "./core.ts";
 import type { Outbox } from "./outbox.ts";
+import type { Presences } from "./presence.ts";
 import type { Requests } from "./requests.ts";
 
 export type CallRequest = Extract<Request, { action: keyof Results }>;
@@ -19,6 +20,7 @@ interface Call {
 interface Session extends Core {
   readonly requests: Requests;
   readonly outbox: Outbox;
+  readonly presences: Presences;
 }
 
 export class Calls {
@@ -84,6 +86,9 @@ export class Calls {
     }
     if (request.action === "inbox" && isInboxResult(answer)) {
       this.#session.outbox.rememberRows(answer.conversations);
+    }
+    if (request.action === "presence") {
+      this.#session.presences.answered(request);
     }
     if (request.action === "settings") {
       const { action: _, id: __, ...settings } = request;

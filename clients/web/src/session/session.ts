@@ -27,6 +27,7 @@ import { Core, type LinkId, type Waiter } from "./core.ts";
 import type { Stored } from "./entry.ts";
 import { Links } from "./links.ts";
 import { Outbox } from "./outbox.ts";
+import { Presences } from "./presence.ts";
 import { Reports } from "./reports.ts";
 import { Requests } from "./requests.ts";
 import { Typing } from "./typing.ts";
@@ -53,6 +54,7 @@ export class Session extends Core {
   readonly catchUp: CatchUp;
   readonly reports: Reports;
   readonly typing: Typing;
+  readonly presences: Presences;
 
   /** Dials at its first tick. */
   constructor({ me, timing, saved, random, now }: SessionOptions) {
@@ -67,6 +69,7 @@ export class Session extends Core {
     this.catchUp = new CatchUp(this, saved.caughtUp);
     this.reports = new Reports(this);
     this.typing = new Typing(this);
+    this.presences = new Presences(this);
   }
 
   // Events of connections.
@@ -110,6 +113,8 @@ export class Session extends Core {
           return this.tell({ type: "receipt", kind: incoming.kind, ...incoming.receipt });
         case "typing":
           return this.tell({ type: "typing", ...incoming.typing });
+        case "presence":
+          return this.tell({ type: "presence", ...incoming.presence });
         case "settings":
           return this.tell({ type: "settings", settings: incoming.settings });
         case "replaced":
@@ -220,6 +225,7 @@ export class Session extends Core {
       this.reports.next(),
       this.conversations.nextRepair(),
       this.channels.next(),
+      this.presences.next(),
       this.uploads.next(),
     );
   }
@@ -242,6 +248,7 @@ export class Session extends Core {
     this.reports.report();
     this.conversations.repairDue();
     this.channels.ask();
+    this.presences.ask();
     this.uploads.ask();
     this.catchUp.finish();
   }

@@ -479,6 +479,8 @@ fn presence_is_of_one_to_twenty_users() {
         assert_eq!(refusal(&ask(bad)), "bad_request · user_ids: must be a list of 1 to 20 user ids");
     }
     assert_eq!(refusal(&json!({"action": "typing"})), "bad_request · conversation_id: is missing");
+    let watch = json!({"action": "presence", "user_ids": ["bob"], "watch": 1});
+    assert_eq!(refusal(&watch), "bad_request · watch: must be true or false");
 }
 
 /// The names of all fields in a value, at any depth.

@@ -259,6 +259,7 @@ pub(super) fn plain_event(event: &Event) -> Value {
         Event::Typing { conversation_id, user_id, at } => {
             json!({"typing": {"conversation_id": conversation_id, "user_id": user_id, "at": at}})
         }
+        Event::PresenceChanged(presence) => json!({"presence": presence}),
         Event::Failed { queued, error } => {
             let mut failed = plain_queued(queued);
             failed["code"] = json!(code(error));

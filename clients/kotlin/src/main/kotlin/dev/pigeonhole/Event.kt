@@ -30,6 +30,9 @@ public interface Event {
     @Serializable
     public data class Typing(val conversationId: String, val userId: String, val at: At) : Event
 
+    /** A user whose presence is watched has come or gone. */
+    public data class PresenceChanged(val presence: Presence) : Event
+
     /** How much of a message's file is uploaded. */
     @Serializable
     public data class Uploading(val clientMsgId: String, val done: Long, val bytes: Long) : Event
@@ -89,6 +92,7 @@ internal fun eventOf(name: String, fields: JsonObject): Event? = when (name) {
     "conversation" -> Event.RowChanged(json.decodeFromJsonElement(fields))
     "settings" -> Event.SettingsChanged(json.decodeFromJsonElement(fields))
     "typing" -> json.decodeFromJsonElement<Event.Typing>(fields)
+    "presence" -> Event.PresenceChanged(json.decodeFromJsonElement(fields))
     "uploading" -> json.decodeFromJsonElement<Event.Uploading>(fields)
     "reacted" -> json.decodeFromJsonElement<Event.Reacted>(fields)
     "unwatched" -> json.decodeFromJsonElement<Event.Unwatched>(fields)

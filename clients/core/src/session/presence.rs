@@ -1,0 +1,69 @@
+//! Keeps the watch of other users' presence, for the users of the app's last `presence` with `watch`. On the server a watch
+//! belongs to a connection and ends after ten minutes, so the client renews it: on each connection, and in time.
+
+use std::time::Duration;
+
+use wire::limits::PRESENCE_WATCH_MS;
+use wire::{PresenceRequest, PresenceResult};
+
+use super::Core;
+use super::requests::Errand;
+use crate::{Event, Moment};
+
+/// The time from a reply to the renewal.
+const RENEWED_AFTER: Duration = Duration::from_millis(PRESENCE_WATCH_MS - 60_000);
+
+#[derive(Default)]
+pub(super) struct Presences(Option<Watch>);
+
+struct Watch {
+    request: PresenceRequest,
+    /// When to renew. `None`: a renewal is unanswered, or waits for a connection.
+    next: Option<Moment>,
+    /// There is a new connection, which does not watch yet.
+    is_new: bool,
+}
+
+impl Presences {
+    pub(super) fn next(&self) -> Option<Moment> {
+        self.0.as_ref()?.next
+    }
+}
+
+impl Core {
+    /// The server has replied to the app's request.
+    pub(super) fn presence_answered(&mut self, request: &PresenceRequest, now: Moment) {
+        if request.watch {
+            self.presences.0 = Some(Watch { request: request.clone(), next: Some(now + RENEWED_AFTER), is_new: false });
+        }
+    }
+
+    /// Handles a new connection, and the loss of a renewal.
+    pub(super) fn presence_again(&mut self) {
+        if let Some(watch) = &mut self.presences.0 {
+            (watch.next, watch.is_new) = (None, true);
+        }
+    }
+
+    pub(super) fn presence_due(&mut self, now: Moment) {
+        let Some(watch) = &mut self.presences.0 else { return };
+        if watch.is_new || watch.next.is_some_and(|next| next <= now) {
+            (watch.next, watch.is_new) = (None, false);
+            let request = watch.request.clone();
+            self.ask(Errand::Presence(request), now);
+        }
+    }
+
+    pub(super) fn presence_came(&mut self, request: &PresenceRequest, result: PresenceResult, now: Moment) {
+        if let Some(watch) = self.presences.0.as_mut().filter(|watch| watch.request == *request) {
+            watch.next = Some(now + RENEWED_AFTER);
+        }
+        for presence in result.users {
+            self.tell(Event::PresenceChanged(presence));
+        }
+    }
+
+    pub(super) fn presence_refused(&mut self, request: &PresenceRequest) {
+        self.presences.0.take_if(|watch| watch.request == *request);
+    }
+}
