@@ -26,7 +26,7 @@ pub struct Observer {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observers(Vec<Observer>);
 
-/// What a new watch needs.
+/// The outcome of a new watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Noted {
     /// The row has it already, for long enough.

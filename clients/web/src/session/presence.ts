@@ -16,7 +16,7 @@ interface Session extends Core {
 
 interface Watch {
   request: PresenceRequest;
-  /** The connection that watches, or is asked to. */
+  /** The connection that watches, or has an unanswered request to watch. */
   link: LinkId | undefined;
   /** When to renew. `undefined`: a renewal is unanswered. */
   at: number | undefined;
