@@ -75,10 +75,10 @@ impl Backend {
         &self.group
     }
 
-    /// Sends this many messages, or until `stop`, in step with the users.
-    pub(crate) async fn tell(mut self, all: usize, stop: CancellationToken) -> Self {
+    /// Sends this many messages in step with the users, or until one of `ends`.
+    pub(crate) async fn tell(mut self, all: usize, ends: [CancellationToken; 2]) -> Self {
         let mut told = 0;
-        while told < all && !stop.is_cancelled() {
+        while told < all && !ends.iter().any(CancellationToken::is_cancelled) {
             let said = self.counts.sent.load(Relaxed) + self.counts.in_groups.load(Relaxed);
             if (told * TOLD_ONE_IN) as u64 >= said {
                 tokio::time::sleep(PACE).await;

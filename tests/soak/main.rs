@@ -69,8 +69,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let all_groups = Arc::clone(&users[0].groups.all);
     faults.begin();
     server.group_stream().duplicate(true);
-    let told_enough = stop.child_token();
-    let telling = tokio::spawn(backend.tell((messages + in_groups) / TOLD_ONE_IN, told_enough.clone()));
+    let telling = tokio::spawn(backend.tell((messages + in_groups) / TOLD_ONE_IN, [stop.clone(), done.clone()]));
     let mut chatting = JoinSet::new();
     for user in users {
         chatting.spawn(user.chat(stop.clone(), done.clone()));
@@ -80,7 +79,6 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     done.cancel();
     // Panics if a user has.
     let mut users = chatting.join_all().await;
-    told_enough.cancel();
     let backend = telling.await.expect("it has not panicked");
     let pending = settle(&mut users).await;
     let of_groups = groups::check(&server, &mut users, &all_groups).await;
