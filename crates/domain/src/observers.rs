@@ -9,6 +9,9 @@ use crate::ids::ConnectionId;
 
 /// Connections that watch a user. The row is in the partition that each message to that user reads.
 const OBSERVERS_MAX: usize = 8;
+/// Of them, connections of one user: the newest ones. A phone that reconnects leaves some that nobody reads any more, and
+/// nobody may take the place of other users.
+const OBSERVERS_OF_ONE_USER_MAX: usize = 3;
 /// With the rest of the row at most 1 KiB, which is one write unit.
 const OBSERVERS_BYTES_MAX: usize = 800;
 /// A watch that has this much time left is not written again.
@@ -62,7 +65,11 @@ impl Observers {
         if self.0.iter().filter(is_same).any(|of| of.until >= until.min(now.plus(RENEWED_BEFORE))) {
             return Noted::Already;
         }
-        let mut observers: Vec<Observer> = self.live(now).filter(|of| !is_same(of)).cloned().collect();
+        let (mut own, mut observers): (Vec<_>, Vec<_>) =
+            self.live(now).filter(|of| !is_same(of)).cloned().partition(|of| of.user == *user);
+        // The row has them in the order in which they came.
+        own.drain(..own.len().saturating_sub(OBSERVERS_OF_ONE_USER_MAX - 1));
+        observers.extend(own);
         observers.push(Observer { user: user.clone(), connection: connection.clone(), until });
         let (is_many, observers) = (observers.len() > OBSERVERS_MAX, Self(observers));
         if is_many || observers.text().len() > OBSERVERS_BYTES_MAX { Noted::Full } else { Noted::Room(observers) }
@@ -105,6 +112,19 @@ mod tests {
     }
 
     #[test]
+    fn one_user_has_three_of_the_connections() {
+        let user = UserId::parse("u0").unwrap();
+        let mut observers = room(note(&Observers::default(), 1, 0));
+        for number in 0..9 {
+            let connection = ConnectionId::new(format!("own{number}="));
+            let now = Timestamp::from_millis(number);
+            observers = room(observers.note(&user, &connection, Timestamp::from_millis(100_000_000), now));
+        }
+        let connections: Vec<&str> = observers.0.iter().map(|of| of.connection.as_str()).collect();
+        assert_eq!(connections, ["c1=", "own6=", "own7=", "own8="]);
+    }
+
+    #[test]
     fn a_watch_ends_with_its_connection_and_a_row_stays_below_its_bytes() {
         let (id, now) = (ConnectionId::new("c="), Timestamp::from_millis(0));
         let user = UserId::parse(&"u".repeat(128)).unwrap();
@@ -113,6 +133,7 @@ mod tests {
         assert_eq!(observers.note(&user, &id, Timestamp::from_millis(5), now), Noted::Already);
         for number in 0.. {
             let id = ConnectionId::new(format!("c{number}="));
+            let user = UserId::parse(&format!("{number}{}", "u".repeat(127))).unwrap();
             match observers.note(&user, &id, Timestamp::from_millis(i64::MAX / 2), now) {
                 Noted::Room(more) => observers = more,
                 other => {
