@@ -9,8 +9,8 @@ use crate::ids::ConnectionId;
 
 /// Connections that watch a user. The row is in the partition that each message to that user reads.
 const OBSERVERS_MAX: usize = 8;
-/// Of them, connections of one user: the newest ones. A phone that reconnects leaves some that nobody reads any more, and
-/// nobody may take the place of other users.
+/// The limit for one user, whose newest connections stay. A phone that reconnects leaves dead ones, and one user must
+/// not fill the row.
 const OBSERVERS_OF_ONE_USER_MAX: usize = 3;
 /// With the rest of the row at most 1 KiB, which is one write unit.
 const OBSERVERS_BYTES_MAX: usize = 800;
