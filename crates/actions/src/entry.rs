@@ -60,11 +60,19 @@ impl Appended {
 pub enum Concerned {
     /// The members of a direct conversation: their inbox rows are written in the same transaction.
     Audience(Audience),
-    /// The members of a group: their inbox rows follow the log. `commit`: an entry that this process has just stored.
-    /// `first`: the first try of a request that comes again.
-    Group { member_count: u64, commit: Option<Box<Commit>>, first: Option<FirstTry> },
+    /// The members of a group: their inbox rows follow the log. `tried`: the try that stored the entry, if it is known.
+    Group { member_count: u64, tried: Option<Tried> },
     /// The subscribers of a channel: the stream of its head invokes `fanout`.
     Channel,
+}
+
+/// The try that stored an entry of a group.
+#[derive(Debug)]
+pub enum Tried {
+    /// The one of this process, just now.
+    Now(Box<Commit>),
+    /// An earlier one: the request comes again.
+    Before(FirstTry),
 }
 
 /// The try that stored a duplicate.

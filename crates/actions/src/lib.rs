@@ -198,8 +198,8 @@ impl Actions {
     pub async fn tell_appended(&self, appended: &Appended, from: Option<&ConnectionId>) -> Vec<Delivered> {
         match &appended.concerned {
             Concerned::Audience(audience) => direct::tell_appended(self, appended, audience, from).await,
-            Concerned::Group { member_count, commit, first } => {
-                group::tell_appended(self, appended, *member_count, (commit.as_deref(), first.as_ref())).await
+            Concerned::Group { member_count, tried } => {
+                group::tell_appended(self, appended, *member_count, tried.as_ref()).await
             }
             Concerned::Channel => vec![],
         }

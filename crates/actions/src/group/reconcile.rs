@@ -41,6 +41,14 @@ pub(super) struct Known<'a> {
     pub entry: &'a Entry,
 }
 
+/// A run that brings members to the end of a log.
+struct Run<'a> {
+    actions: &'a Actions,
+    conversation: &'a ConversationId,
+    /// The stream record that is the cause, if it is one.
+    record: Option<u64>,
+}
+
 /// An earlier run for the same cause, which may have died between a member's row and the post.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Earlier {
@@ -78,7 +86,7 @@ pub(crate) async fn reconcile(
     known: Option<Known<'_>>,
     earlier: Earlier,
 ) -> Result<Reconciled, Failure> {
-    let store = &actions.store;
+    let (store, run) = (&actions.store, Run { actions, conversation, record: earlier.record() });
     let mut done = Reconciled::default();
     let mut left_out = LeftOut::default();
     let (mut looks, mut members, mut known) = (0, 0, known);
@@ -117,7 +125,7 @@ pub(crate) async fn reconcile(
             sleep(pause(looks, 1.0)).await;
             continue;
         };
-        move_all(actions, &state, &entries, earlier.record(), (&mut left_out, &mut done)).await;
+        move_all(&run, &state, &entries, &mut left_out, &mut done).await;
         if last >= state.head.end.seq {
             break;
         }
@@ -209,7 +217,7 @@ pub(crate) async fn touch(
     conversation: &ConversationId,
     mut row: Option<Membership>,
 ) -> Result<Option<Membership>, Failure> {
-    let store = &actions.store;
+    let (store, run) = (&actions.store, Run { actions, conversation, record: None });
     let Some(head) = store::if_readable(heads::get(store, conversation).await, "a head")? else { return Ok(row) };
     let Some(head) = head else { return Ok(None) };
     let own = store::if_readable(roster::get(store, conversation, user).await, "a row of a roster")?;
@@ -219,7 +227,7 @@ pub(crate) async fn touch(
         if entries.last().is_none() {
             break;
         }
-        if let Step::Failed { failure, .. } = move_one(actions, (conversation, user), row, &entries, None).await {
+        if let Step::Failed { failure, .. } = move_one(&run, user, row, &entries).await {
             return Err(failure);
         }
         let moved = inbox::get(store, user, conversation).await?;
@@ -359,14 +367,7 @@ impl Entries {
 /// Applies these entries to the rows of all members. Members whose rows stay behind go to `left_out`, so that they
 /// delay no other member. Their row could not be read or written, or they joined with an entry that this version can't
 /// read.
-async fn move_all(
-    actions: &Actions,
-    state: &State,
-    entries: &Entries,
-    record: Option<u64>,
-    (left_out, done): (&mut LeftOut, &mut Reconciled),
-) {
-    let conversation = &state.head.conversation_id;
+async fn move_all(run: &Run<'_>, state: &State, entries: &Entries, left_out: &mut LeftOut, done: &mut Reconciled) {
     let last = entries.last().unwrap_or_default();
     let is_due = |user: &UserId| state.behind(user).is_some_and(|from| from < last);
     let known = state.roster.keys().map(|user| (user.clone(), state.rows.get(user).cloned()));
@@ -376,7 +377,7 @@ async fn move_all(
     let unknown = joiners.filter(|user| !state.roster.contains_key(user) && !left_out.users.contains(user));
     let unknown: BTreeSet<UserId> = unknown.cloned().collect();
     let unknown: Vec<UserId> = unknown.into_iter().collect();
-    let MemberRows { rows, unreadable, left } = newcomers(&actions.store, conversation, &unknown).await;
+    let MemberRows { rows, unreadable, left } = newcomers(&run.actions.store, run.conversation, &unknown).await;
     let mut rows: BTreeMap<UserId, Membership> = rows.into_iter().map(|row| (row.user_id.clone(), row)).collect();
     let unread: BTreeSet<&UserId> = unreadable.iter().chain(&left).collect();
     let read = unknown.into_iter().filter(|user| !unread.contains(user));
@@ -390,7 +391,7 @@ async fn move_all(
         for _ in 0..place % MEMBERS_AT_ONCE_MAX {
             yield_now().await;
         }
-        let step = move_one(actions, (conversation, &user), row, entries, record).await;
+        let step = move_one(run, &user, row, entries).await;
         (user, step)
     });
     let mut moving = stream::iter(moving).buffer_unordered(MEMBERS_AT_ONCE_MAX);
@@ -444,13 +445,8 @@ enum Step {
 }
 
 /// One conditional write, however many entries it goes over; and then, who moved the row posts.
-async fn move_one(
-    actions: &Actions,
-    (conversation, user): (&ConversationId, &UserId),
-    mut row: Option<Membership>,
-    entries: &Entries,
-    record: Option<u64>,
-) -> Step {
+async fn move_one(run: &Run<'_>, user: &UserId, mut row: Option<Membership>, entries: &Entries) -> Step {
+    let Run { actions, conversation, record } = *run;
     let (now, mut otherwise) = (actions.now(), Step::Nothing);
     for tries in 1..=MOVES_MAX {
         let folded = fold(user, conversation, row.as_ref(), &entries.outlines, now);

@@ -10,7 +10,7 @@ use wire::limits::SMALL_GROUP_MEMBERS_MAX;
 use wire::{ConversationId, Refusal, Seq, UserId};
 
 use crate::Actions;
-use crate::entry::{Appended, Commit, FirstTry};
+use crate::entry::{Appended, Commit, FirstTry, Tried};
 use crate::group::reconcile::{Earlier, Known, reconcile, tell_again};
 use crate::marks::Raised;
 
@@ -21,16 +21,21 @@ const RECEIPT_ENTRIES_MAX: usize = 50;
 /// it, and so it does if this process dies.
 ///
 /// A duplicate does the same, because the first run may have died before. If that run moved rows, it may have died before
-/// their posts, so `first` is the entry to repeat for members without an acknowledgement.
+/// their posts, so this one repeats the entry for members without an acknowledgement.
 pub(crate) async fn tell_appended(
     actions: &Actions,
     appended: &Appended,
     member_count: u64,
-    (commit, first): (Option<&Commit>, Option<&FirstTry>),
+    tried: Option<&Tried>,
 ) -> Vec<Delivered> {
     if member_count > SMALL_GROUP_MEMBERS_MAX {
         return vec![];
     }
+    let (commit, first) = match tried {
+        Some(Tried::Now(commit)) => (Some(&**commit), None),
+        Some(Tried::Before(first)) => (None, Some(first)),
+        None => (None, None),
+    };
     let known = commit.zip(appended.entry.as_ref());
     let known = known.map(|(Commit { head, roster }, entry)| Known { head, roster: roster.as_deref(), entry });
     let conversation = &appended.conversation_id;

@@ -11,7 +11,9 @@ use wire::{
 };
 
 use crate::Actions;
-use crate::entry::{Appended, Commit, Concerned, FirstTry, StoredEntry, Writer, attempted, finished, random_bytes};
+use crate::entry::{
+    Appended, Commit, Concerned, FirstTry, StoredEntry, Tried, Writer, attempted, finished, random_bytes,
+};
 use crate::log::plan::{Plan, Planned, plan};
 use crate::log::writer::{Rows, is_author, rows};
 use crate::retry::{Attempt, retry_times};
@@ -105,8 +107,8 @@ pub(crate) async fn append(
         let mut concerned = concerned(conversation, head.as_ref());
         let outcome = match outcome {
             AppendOutcome::Duplicate(place, version) => {
-                if let Concerned::Group { first, .. } = &mut concerned {
-                    *first = Some(FirstTry { user: draft.sender_id.clone(), place: place.clone() });
+                if let Concerned::Group { tried, .. } = &mut concerned {
+                    *tried = Some(Tried::Before(FirstTry { user: draft.sender_id.clone(), place: place.clone() }));
                 }
                 AppendOutcome::Duplicate(answered_place(store, &draft, own.as_ref(), place).await?, version)
             }
@@ -179,7 +181,7 @@ async fn commit(
     let roster = rows.roster.map(|before| roster_after(before, &roster));
     let concerned = match concerned(&draft.conversation_id, Some(&head)) {
         Concerned::Group { member_count, .. } => {
-            Concerned::Group { member_count, commit: Some(Box::new(Commit { head, roster })), first: None }
+            Concerned::Group { member_count, tried: Some(Tried::Now(Box::new(Commit { head, roster }))) }
         }
         other => other,
     };
@@ -197,7 +199,7 @@ async fn commit(
 fn concerned(conversation: &ConversationId, head: Option<&Head>) -> Concerned {
     match (conversation.kind(), head) {
         (ConversationKind::Group, Some(head)) => {
-            Concerned::Group { member_count: head.group.member_count, commit: None, first: None }
+            Concerned::Group { member_count: head.group.member_count, tried: None }
         }
         // A group that does not exist concerns no user.
         (ConversationKind::Direct | ConversationKind::Group | ConversationKind::Channel, _) => Concerned::Channel,
