@@ -111,7 +111,7 @@ impl Core {
         }
         self.start_catch_up(now);
         self.watch_again();
-        self.presence_again();
+        self.presence_again(now);
     }
 
     /// At which age a connection is replaced, and by one with which token.
@@ -169,7 +169,7 @@ impl Core {
         self.forget_asked_on(link, now);
         if is_newest {
             self.watch_again();
-            self.presence_again();
+            self.presence_again(now);
         }
         if self.links.dialing.is_some() {
             if self.links.open.is_empty() {

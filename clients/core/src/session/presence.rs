@@ -18,10 +18,8 @@ pub(super) struct Presences(Option<Watch>);
 
 struct Watch {
     request: PresenceRequest,
-    /// When to renew. `None`: a renewal is unanswered, or waits for a connection.
+    /// When to renew. `None`: a renewal is unanswered.
     next: Option<Moment>,
-    /// There is a new connection, which does not watch yet.
-    is_new: bool,
 }
 
 impl Presences {
@@ -34,21 +32,20 @@ impl Core {
     /// The server has replied to the app's request.
     pub(super) fn presence_answered(&mut self, request: &PresenceRequest, now: Moment) {
         if request.watch {
-            self.presences.0 = Some(Watch { request: request.clone(), next: Some(now + RENEWED_AFTER), is_new: false });
+            self.presences.0 = Some(Watch { request: request.clone(), next: Some(now + RENEWED_AFTER) });
         }
     }
 
-    /// Handles a new connection, and the loss of a renewal.
-    pub(super) fn presence_again(&mut self) {
+    /// Handles a new connection, which does not watch yet, and the loss of a renewal.
+    pub(super) fn presence_again(&mut self, now: Moment) {
         if let Some(watch) = &mut self.presences.0 {
-            (watch.next, watch.is_new) = (None, true);
+            watch.next = Some(now);
         }
     }
 
     pub(super) fn presence_due(&mut self, now: Moment) {
         let Some(watch) = &mut self.presences.0 else { return };
-        if watch.is_new || watch.next.is_some_and(|next| next <= now) {
-            (watch.next, watch.is_new) = (None, false);
+        if watch.next.take_if(|next| *next <= now).is_some() {
             let request = watch.request.clone();
             self.ask(Errand::Presence(request), now);
         }
