@@ -67,20 +67,27 @@ pub struct Report {
 const NOTICED: &str = "others notice it";
 
 impl Report {
-    /// Adds the attack's row of the pairs and their control, and the bars that it broke.
+    /// Adds the attack's row of the pairs and their control, and the bars that the attack broke.
     fn conclude(&mut self, name: &str, limits: &str, [noticed, beside]: [&Noticed; 2], wrong: &[String]) {
         let at = |noticed: &Noticed, percent| report::percentile_ms(&noticed.latencies, percent);
         let times = [(noticed, 50), (noticed, 99), (beside, 50), (beside, 99)];
         let times = times.map(|(noticed, percent)| format!("{:.1}", at(noticed, percent))).join(" | ");
         let Noticed { refused, lost, closed, turned_away, .. } = noticed;
-        let bars = if wrong.is_empty() { "hold".to_owned() } else { wrong.join("; ") };
+        let bars = self.bars(name, wrong);
         let _ = writeln!(
             self.pairs,
             "| {name} | {limits} | {times} | {refused} | {lost} | {closed} | {turned_away} | {bars} |"
         );
-        if !wrong.is_empty() {
-            self.broken.push(format!("{name} ({bars})"));
+    }
+
+    /// Returns the cell of the bars that the attack broke.
+    fn bars(&mut self, name: &str, wrong: &[String]) -> String {
+        if wrong.is_empty() {
+            return "hold".to_owned();
         }
+        let bars = wrong.join("; ");
+        self.broken.push(format!("{name} ({bars})"));
+        bars
     }
 }
 

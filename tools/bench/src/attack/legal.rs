@@ -39,12 +39,9 @@ pub(super) async fn round(written: &mut Report) {
     let refused = site.lines_with("rate_limited");
     let closed = [&phone, &desk, &back].iter().map(|client| client.stats().reconnects).sum::<u64>();
     let _ = writeln!(written.waves, "| legal | | | | | | | | | {refused} | {closed} | | | | |");
-    let bars =
-        if refused > 0 || closed > 0 { format!("{refused} refused; {closed} closed") } else { "hold".to_owned() };
+    let wrong = (refused > 0 || closed > 0).then(|| format!("{refused} refused; {closed} closed"));
+    let bars = written.bars("legal", wrong.as_slice());
     let _ = writeln!(written.pairs, "| legal | on | | | | | | | | | {bars} |");
-    if bars != "hold" {
-        written.broken.push(format!("legal ({bars})"));
-    }
 }
 
 /// A phone that was away while a service wrote to it.
