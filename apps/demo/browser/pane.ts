@@ -49,8 +49,8 @@ export class Pane {
     await this.field().press("Enter");
   }
 
-  /** By the button. */
-  async attach(files: Given | Given[], caption = ""): Promise<void> {
+  /** By the button. A large file is given by its path, since its bytes take long to reach the browser. */
+  async attach(files: Given | Given[] | string, caption = ""): Promise<void> {
     await this.root.getByLabel("Files to send").setInputFiles(files);
     await this.say(caption);
   }

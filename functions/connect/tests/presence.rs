@@ -324,6 +324,17 @@ fn told(bench: &Workbench, user: &str) -> Vec<bool> {
     frames.iter().filter(|frame| frame["type"] == "presence").map(|frame| frame["online"].as_bool().unwrap()).collect()
 }
 
+/// Alice is connected, and may see bob, who has been here and has left.
+async fn alice_without_bob() -> Workbench {
+    let bench = seeing();
+    bench.conversation(1).await;
+    bench.ok("bob", to_alice("b1")).await;
+    bench.connected("bob").await;
+    leaves(&bench, "bob", "bob=").await;
+    bench.connected("alice").await;
+    bench
+}
+
 async fn leaves(bench: &Workbench, user: &str, connection: &str) {
     let mut event = bench.event("disconnect", user);
     event.payload.request_context.connection_id = Some(connection.to_owned());
@@ -332,12 +343,7 @@ async fn leaves(bench: &Workbench, user: &str, connection: &str) {
 
 #[tokio::test]
 async fn who_watches_is_told_of_the_first_connect_and_of_the_last_disconnect() {
-    let bench = seeing();
-    bench.conversation(1).await;
-    bench.ok("bob", to_alice("b1")).await;
-    bench.connected("bob").await;
-    leaves(&bench, "bob", "bob=").await;
-    bench.connected("alice").await;
+    let bench = alice_without_bob().await;
     let answer = bench.ok("alice", watch("bob")).await;
     assert_eq!((&answer["watched"], &answer["users"][0]["online"]), (&json!(["bob"]), &json!(false)));
     bench.connected("bob").await;
@@ -406,19 +412,14 @@ async fn a_ninth_connection_finds_no_room_and_others_pay_nothing() {
     assert_eq!(first["users"][0]["online"], true);
     let unwatched = seeing();
     unwatched.connected("carol").await;
-    assert_eq!(unwatched.operations(), plain, "a connect that nobody watches");
+    assert_eq!(unwatched.operations(), plain, "nobody watches carol");
     leaves(&unwatched, "carol", "carol=").await;
     assert_eq!(unwatched.operations(), ["DeleteItem", "UpdateItem"]);
 }
 
 #[tokio::test]
 async fn who_comes_while_the_watch_is_written_is_in_the_reply() {
-    let bench = seeing();
-    bench.conversation(1).await;
-    bench.ok("bob", to_alice("b1")).await;
-    bench.connected("bob").await;
-    leaves(&bench, "bob", "bob=").await;
-    bench.connected("alice").await;
+    let bench = alice_without_bob().await;
     bench.clock.advance(Duration::from_secs(1));
     let hold = bench.aws.hold_next("UpdateItem");
     let (answer, ()) = tokio::join!(bench.ok("alice", watch("bob")), async {
