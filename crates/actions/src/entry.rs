@@ -1,11 +1,9 @@
 //! An entry that is appended, whatever the kind of the conversation.
 
-use domain::{
-    Audience, Change, ConnectionId, Draft, Entry, Failure, Follows, Head, Place, RosterRow, direct_conversation_id,
-};
+use domain::{Audience, Change, ConnectionId, Draft, Entry, Failure, Follows, Head, Place, RosterRow};
 use store::message_append::AppendOutcome;
 use store::{Store, messages};
-use wire::{ClientMsgId, ConversationId, NotAdded, Refusal, SendResult, Seq, Target, UserId};
+use wire::{ClientMsgId, ConversationId, NotAdded, Refusal, SendResult, Seq, Target, UserId, direct_conversation_id};
 
 use crate::retry::Attempt;
 

@@ -1,10 +1,10 @@
 //! A user's settings for a conversation or for another user.
 
-use domain::{Failure, direct_conversation_id};
+use domain::Failure;
 use store::message_append::FirstMessage;
 use store::settings::{self, Block, Set};
 use store::{channels, heads, inbox};
-use wire::{ConversationId, ConversationKind, ConversationSettings, Refusal, Settings, UserId};
+use wire::{ConversationId, ConversationKind, ConversationSettings, Refusal, Settings, UserId, direct_conversation_id};
 
 use crate::retry::{Attempt, retry};
 use crate::sends::take;

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::{ConnectionId, Frames, direct_conversation_id, error_chain};
+use domain::{ConnectionId, Frames, error_chain};
 use futures_util::{FutureExt, StreamExt, future, stream};
 use store::connections::{self, Connection, Connections, Freshness};
 use store::{Store, settings};
-use wire::{ConversationId, ConversationKind, ServerEvent, Timestamp, UserId};
+use wire::{ConversationId, ConversationKind, ServerEvent, Timestamp, UserId, direct_conversation_id};
 
 use crate::connections_api::{ConnectionsApi, Posted};
 

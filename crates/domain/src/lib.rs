@@ -45,7 +45,7 @@ pub use failure::{Failure, ServiceError};
 pub use fold::{Logged, Moved, fold, names};
 pub use frames::Frames;
 pub use group::{Decided, Head, Newcomer, RosterRow, moderates};
-pub use ids::{ConnectionId, channel_id, direct_conversation_id, group_id, message_id};
+pub use ids::{ConnectionId, message_id};
 pub use look::{Look, Wanted};
 pub use media::{
     MediaRow, PartOf, Parts, check_parts, disposition, media_id, object_key, parts_of, puts_end, served_as, url_ttl,

@@ -9,8 +9,8 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure, Select};
 use domain::limits::ACTIVE_AT_STEP;
-use domain::{End, LastEntry, Look, Marks, MemberSettings, Membership, Position, Wanted, With, direct_conversation_id};
-use wire::{ConversationId, Kind, MessageId, MutedUntil, Seq, Timestamp, UserId};
+use domain::{End, LastEntry, Look, Marks, MemberSettings, Membership, Position, Wanted, With};
+use wire::{ConversationId, Kind, MessageId, MutedUntil, Seq, Timestamp, UserId, direct_conversation_id};
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, number, readable, text};

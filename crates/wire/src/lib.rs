@@ -18,6 +18,7 @@ mod ids;
 mod json;
 mod kind;
 pub mod limits;
+mod made_ids;
 mod media;
 mod message;
 mod refusal;
@@ -37,6 +38,7 @@ pub use ids::{
     SERVICE_DEFAULT, Seq, UserId,
 };
 pub use kind::Kind;
+pub use made_ids::{channel_id, direct_conversation_id, group_id};
 pub use media::{Digest, FileName, Media, MimeType, Thumbhash, Waveform};
 pub use message::{Message, Reaction, body_fits, mentions_fit};
 pub use refusal::Refusal;

@@ -9,7 +9,7 @@ mod repair;
 mod service;
 
 use actions::{Actions, SendLimits};
-use domain::{Failure, Rate, direct_conversation_id};
+use domain::{Failure, Rate};
 use futures_util::future::try_join_all;
 use lambda::{
     BadVariable, Diagnostic, EventLine, LambdaEvent, LogKey, actions_from_env, group_members_max, kept_for, sdk_config,
@@ -18,7 +18,7 @@ use op::Op;
 use serde_json::{Value, json};
 use store::connections::{self, Freshness};
 use store::{WarmTable, warm_up, watchers};
-use wire::{Timestamp, UserId};
+use wire::{Timestamp, UserId, direct_conversation_id};
 
 /// The function's clients and settings, made once per process.
 #[derive(Debug)]

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use deliver::{Delivered, FAN_OUT_TIMEOUT};
-use domain::{Failure, Noted, Observer, Observers, direct_conversation_id, error_chain};
+use domain::{Failure, Noted, Observer, Observers, error_chain};
 use futures_util::future::{join_all, try_join_all};
 use lambda::{Caller, EventLine};
 use store::connections::{self, Connection, Connections, Freshness};
 use store::inbox;
 use tokio::time::timeout;
-use wire::{Presence, PresenceRequest, PresenceResult, Reply, ServerEvent, Timestamp, UserId};
+use wire::{Presence, PresenceRequest, PresenceResult, Reply, ServerEvent, Timestamp, UserId, direct_conversation_id};
 
 use crate::Deps;
 

@@ -2,8 +2,7 @@
 //! functions. One after another they are a conversation of alice and bob, and then a group of alice's, as
 //! `tests/kit/src/story.rs` checks.
 
-use domain::{channel_id, direct_conversation_id, group_id};
-use wire::{ACTIONS, ActionSpec, ClientMsgId, UserId};
+use wire::{ACTIONS, ActionSpec, ClientMsgId, UserId, channel_id, direct_conversation_id, group_id};
 
 /// Bob's, who receives what alice writes. Alice sends the others.
 const OF_BOB: [&str; 7] = ["ack", "drain", "read", "history", "react", "device", "ping"];

@@ -1,13 +1,12 @@
 //! An entry of a group or a channel: a message, a change of one, or of the group itself.
 
-use domain::{
-    Body, Content, Draft, Entry, Failure, Follows, GroupChange, Head, Place, RosterRow, Rules, channel_id, group_id,
-};
+use domain::{Body, Content, Draft, Entry, Failure, Follows, GroupChange, Head, Place, RosterRow, Rules};
 use store::entry_append::{self, GroupEntry};
 use store::message_append::{self, AppendOutcome};
 use store::{Store, channels, heads, messages};
 use wire::{
     AddResult, ClientMsgId, ConversationId, ConversationKind, CreateRequest, NotAdded, Refusal, System, UserId,
+    channel_id, group_id,
 };
 
 use crate::Actions;
