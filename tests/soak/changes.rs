@@ -84,13 +84,13 @@ impl User {
             }
         };
         let sent = sent.expect("it goes into the outbox");
-        shown.timeline.queued(sent.queued().clone(), Timestamp::from_millis(0));
+        shown.timeline.queued(sent.queued().clone());
         Some(sent)
     }
 
     /// Records a change that will never be stored. The refusal is right if the message was deleted meanwhile, or edited
     /// too often.
-    pub(crate) fn refused(&mut self, Queued { client_msg_id, outgoing }: &Queued, error: &Error) {
+    pub(crate) fn refused(&mut self, Queued { client_msg_id, outgoing, .. }: &Queued, error: &Error) {
         if let Some(Target::Conversation(id)) = outgoing.target()
             && id.is_group()
         {

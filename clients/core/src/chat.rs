@@ -4,6 +4,8 @@
 //! of [`Item`]s, whose keys stay while items move and change. [`Conversations`] is the chat list, with a [`ChatRow`] for
 //! each conversation.
 //!
+//! [`Core`](crate::Core) has both: an app opens a view of a [`ViewOf`], and gets what is [`Shown`] whenever it changes.
+//!
 //! A view has a [`Snapshot`] with a version. The view makes no list of differences, because an interface compares keys
 //! anyway, and a window has at most [`ITEMS_MAX`] entries. An item that did not change is the same object in the next
 //! snapshot.
@@ -12,6 +14,7 @@ mod conversations;
 mod item;
 mod messages;
 mod row;
+mod views;
 mod window;
 mod zone;
 
@@ -22,6 +25,8 @@ pub use conversations::{Conversations, Filter, ListSnapshot};
 pub use item::{Content, Item, MessageItem, Progress, Refused, Reply, Run};
 pub use messages::{Messages, Request, Snapshot};
 pub use row::{ChatRow, Line};
+pub use views::{Act, Found, Load, LoadId, Screen, Shown, ViewId, ViewOf};
+pub(crate) use views::{Need, Views, is_of_view};
 pub use window::{At, ITEMS_MAX, PAGE};
 pub use zone::Zone;
 

@@ -18,6 +18,8 @@ pub struct Queued {
     pub client_msg_id: ClientMsgId,
     /// The request.
     pub outgoing: Outgoing,
+    /// When the user made it, by this device's clock. The client sets it if it is zero.
+    pub made_at: Timestamp,
 }
 
 /// A request of the app that the server stores.
@@ -46,6 +48,8 @@ pub enum Outgoing {
 enum Kept {
     Message {
         client_msg_id: ClientMsgId,
+        #[serde(default, skip_serializing_if = "is_unknown")]
+        made_at: Timestamp,
         target: Target,
         body: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,21 +61,24 @@ enum Kept {
     },
     Request {
         client_msg_id: ClientMsgId,
+        #[serde(default, skip_serializing_if = "is_unknown")]
+        made_at: Timestamp,
         #[serde(flatten)]
         by_action: BTreeMap<String, Map<String, Value>>,
     },
 }
 
 impl From<Queued> for Kept {
-    fn from(Queued { client_msg_id, outgoing }: Queued) -> Self {
+    fn from(Queued { client_msg_id, outgoing, made_at }: Queued) -> Self {
         match outgoing {
             Outgoing::Message { target, body, reply_to, mentions, media } => {
-                Self::Message { client_msg_id, target, body, reply_to, mentions, media }
+                Self::Message { client_msg_id, made_at, target, body, reply_to, mentions, media }
             }
             Outgoing::Request(action) => {
                 let mut fields = fields_of(&action);
                 fields.retain(|name, _| name != "action" && name != "client_msg_id");
-                Self::Request { client_msg_id, by_action: BTreeMap::from([(action.name().to_owned(), fields)]) }
+                let by_action = BTreeMap::from([(action.name().to_owned(), fields)]);
+                Self::Request { client_msg_id, made_at, by_action }
             }
         }
     }
@@ -82,19 +89,24 @@ impl TryFrom<Kept> for Queued {
 
     fn try_from(kept: Kept) -> Result<Self, String> {
         match kept {
-            Kept::Message { client_msg_id, target, body, reply_to, mentions, media } => {
-                Ok(Self { client_msg_id, outgoing: Outgoing::Message { target, body, reply_to, mentions, media } })
+            Kept::Message { client_msg_id, made_at, target, body, reply_to, mentions, media } => {
+                let outgoing = Outgoing::Message { target, body, reply_to, mentions, media };
+                Ok(Self { client_msg_id, outgoing, made_at })
             }
-            Kept::Request { client_msg_id, by_action } => {
+            Kept::Request { client_msg_id, made_at, by_action } => {
                 let (action, mut fields) = by_action.into_iter().next().ok_or("names no action")?;
                 fields.insert("action".to_owned(), action.into());
                 fields.insert("client_msg_id".to_owned(), client_msg_id.as_str().into());
                 let request = Request::parse(&Value::Object(fields).to_string());
                 let request = request.map_err(|rejected| format!("is no request: {:?}", rejected.refusal))?;
-                Ok(Self { client_msg_id, outgoing: Outgoing::Request(request.action) })
+                Ok(Self { client_msg_id, outgoing: Outgoing::Request(request.action), made_at })
             }
         }
     }
+}
+
+fn is_unknown(made_at: &Timestamp) -> bool {
+    *made_at == Timestamp::default()
 }
 
 /// By their names on the wire, so that a new action needs no line of its own here.
@@ -178,6 +190,16 @@ pub enum StorageChange {
     },
     /// A time of the server's, up to which nothing is missing.
     CaughtUp(Timestamp),
+    /// The server refused the request with this `client_msg_id` for good. It stays until the user discards it or tries
+    /// again.
+    Refused {
+        /// The request.
+        client_msg_id: ClientMsgId,
+        /// The code of the refusal.
+        code: String,
+    },
+    /// The whole chat list has come.
+    Listed,
 }
 
 /// All that is remembered.
@@ -189,6 +211,10 @@ pub struct Saved {
     pub held: BTreeMap<ConversationId, Seq>,
     /// The last [`StorageChange::CaughtUp`].
     pub caught_up: Option<Timestamp>,
+    /// Requests that were refused for good, oldest first, with the codes.
+    pub refused: Vec<(Queued, String)>,
+    /// The whole chat list has come.
+    pub listed: bool,
 }
 
 impl Saved {
@@ -200,8 +226,16 @@ impl Saved {
                 // Nearly always the first one.
                 if let Some(at) = self.outbox.iter().position(|queued| queued.client_msg_id == *id) {
                     self.outbox.remove(at);
+                } else {
+                    self.refused.retain(|(queued, _)| queued.client_msg_id != *id);
                 }
             }
+            StorageChange::Refused { client_msg_id: id, code } => {
+                if let Some(at) = self.outbox.iter().position(|queued| queued.client_msg_id == *id) {
+                    self.refused.extend(self.outbox.remove(at).map(|queued| (queued, code.clone())));
+                }
+            }
+            StorageChange::Listed => self.listed = true,
             StorageChange::Uploading { client_msg_id, media_id } => {
                 let queued = self.outbox.iter_mut().find(|queued| queued.client_msg_id == *client_msg_id);
                 if let Some(queued) = queued {

@@ -26,13 +26,14 @@ mod reports;
 mod requests;
 mod typing;
 mod uploads;
+mod views;
 mod waiting;
 mod watching;
 
 use std::mem;
 use std::time::Duration;
 
-use wire::{Message, Reply, ServerEvent, ServerFrame, UserId};
+use wire::{Member, Message, Receipt, Reply, Seq, ServerEvent, ServerFrame, Settings, Timestamp, UserId};
 
 use calls::Calls;
 use catch_up::CatchUp;
@@ -46,6 +47,7 @@ use requests::Requests;
 use typing::Typing;
 use watching::Watching;
 
+use crate::chat::{Views, is_of_view};
 use crate::media::PutNews;
 use crate::saved::{Queued, StorageChange};
 use crate::turn::{Ask, AskId, Input, Keeper, LinkId, Output, Setup, Step};
@@ -67,7 +69,13 @@ pub struct Core {
     typing: Typing,
     watching: Watching,
     presences: Presences,
+    views: Views,
+    /// Requests that the server refused for good, which the user has not seen to yet.
+    refused: Vec<(Queued, String)>,
     stats: Stats,
+    // The times of the current turn.
+    now: Moment,
+    wall: Timestamp,
     // The result of the current turn.
     writes: Vec<Write>,
     lasting: bool,
@@ -79,6 +87,7 @@ impl Core {
     pub fn new(setup: Setup, seed: u64) -> Self {
         let Setup { me, timing, keeper, saved } = setup;
         Self {
+            views: Views::new(me.clone(), saved.listed),
             me,
             timing,
             keeper,
@@ -93,7 +102,10 @@ impl Core {
             typing: Typing::default(),
             watching: Watching::default(),
             presences: Presences::default(),
+            refused: saved.refused,
             stats: Stats::default(),
+            now: Moment::default(),
+            wall: Timestamp::default(),
             writes: Vec::new(),
             lasting: false,
             outputs: Vec::new(),
@@ -101,15 +113,18 @@ impl Core {
     }
 
     /// Takes the inputs in their order, and does what is due. Without an input, a turn does what its time has come for.
-    /// `now` is never before the time of the last turn.
-    pub fn turn(&mut self, inputs: Vec<Input>, now: Moment) -> Step {
+    /// `now` is never before the time of the last turn. `wall` is the time of day by this device's clock.
+    pub fn turn(&mut self, inputs: Vec<Input>, now: Moment, wall: Timestamp) -> Step {
+        (self.now, self.wall) = (now, wall);
         for input in inputs {
             self.take(input, now);
         }
         self.close_silent(now);
         self.resend_due(now);
         self.ping_due(now);
+        self.serve_views();
         self.send_due(now);
+        self.show_views();
         Step {
             writes: mem::take(&mut self.writes),
             lasting: mem::take(&mut self.lasting),
@@ -133,8 +148,9 @@ impl Core {
             Input::Ask { ask, what } => match what {
                 Ask::Question(action) => self.call(action, ask),
                 Ask::Keep(queued) => self.keep(queued, ask),
-                Ask::Read { conversation_id, seq } => self.read(&conversation_id, seq, ask),
+                Ask::Read { conversation_id, seq } => self.read(&conversation_id, seq, Some(ask)),
                 Ask::Watch { conversation_id, after } => self.watch(&conversation_id, after, ask, now),
+                Ask::Again(client_msg_id) => self.again(&client_msg_id, ask),
                 Ask::Cancel(client_msg_id) => {
                     let in_time = self.cancel(&client_msg_id);
                     self.outputs.push(Output::Cancelled { ask, in_time });
@@ -147,6 +163,14 @@ impl Core {
             }
             Input::Typing(conversation_id) => self.typing(conversation_id, now),
             Input::Unwatch(conversation_id) => self.unwatch(&conversation_id),
+            Input::Open { view, of } => self.open_view(view, of),
+            Input::Act { view, act } => self.act(view, act),
+            Input::Close(view) => self.views.close(view),
+            Input::Loaded { load, found } => self.loaded(load, found),
+            Input::ReadAll(conversation_id) => self.views.read_all(&conversation_id),
+            Input::Draft { target, draft } => self.draft(target, draft),
+            Input::Dismiss(client_msg_id) => self.dismiss(&client_msg_id),
+            Input::Zone(zone) => self.views.set_zone(zone),
         }
     }
 
@@ -175,17 +199,32 @@ impl Core {
                     }
                 }
             }
-            ServerEvent::ReceiptDelivered(receipt) => {
-                self.tell(Event::Receipt { kind: ReceiptKind::Delivered, receipt });
-            }
-            ServerEvent::ReceiptRead(receipt) => self.tell(Event::Receipt { kind: ReceiptKind::Read, receipt }),
-            ServerEvent::Settings(settings) => self.tell(Event::SettingsChanged(settings)),
+            ServerEvent::ReceiptDelivered(receipt) => self.receipt(ReceiptKind::Delivered, receipt),
+            ServerEvent::ReceiptRead(receipt) => self.receipt(ReceiptKind::Read, receipt),
+            ServerEvent::Settings(settings) => self.settings(settings),
             ServerEvent::Typing { conversation_id, user_id, at } => {
                 self.tell(Event::Typing { conversation_id, user_id, at });
             }
             ServerEvent::Presence(presence) => self.tell(Event::PresenceChanged(presence)),
             ServerEvent::ConnectionReplaced {} => self.connection_replaced(link, now),
         }
+    }
+
+    fn receipt(&mut self, kind: ReceiptKind, receipt: Receipt) {
+        let read_seq = if kind == ReceiptKind::Read { receipt.seq } else { Seq::ZERO };
+        let member = Member { user_id: receipt.user_id.clone(), delivered_seq: receipt.seq, read_seq };
+        let conversation_id = receipt.conversation_id.clone();
+        // The marks of a channel are its members' own.
+        if !conversation_id.is_channel() {
+            self.store(|| Write::Marks { conversation_id, members: vec![member] });
+        }
+        self.tell(Event::Receipt { kind, receipt });
+    }
+
+    /// The server has stored settings of the user.
+    fn settings(&mut self, settings: Settings) {
+        self.store(|| Write::Settings(settings.clone()));
+        self.tell(Event::SettingsChanged(settings));
     }
 
     /// Returns the app's requests that the server has not stored yet, oldest first.
@@ -200,10 +239,11 @@ impl Core {
 
     fn wake_at(&self) -> Option<Moment> {
         if self.links.current().is_none() {
-            return self.links.next_dial();
+            return [self.links.next_dial(), self.views.next()].into_iter().flatten().min();
         }
         [
             self.links.next_dial(),
+            self.views.next(),
             self.links.next_silence(&self.requests, self.timing.silence_max),
             self.requests.next_retry(),
             self.catch_up.next(),
@@ -236,6 +276,7 @@ impl Core {
     }
 
     fn tell(&mut self, event: Event) {
+        self.views.event(&event, self.now);
         self.outputs.push(Output::Tell(event));
     }
 
@@ -251,6 +292,9 @@ impl Core {
     }
 
     fn answer(&mut self, ask: AskId, result: Result<Reply, Error>) {
+        if is_of_view(ask) {
+            return self.views.answered(ask, result);
+        }
         self.outputs.push(Output::Answer { ask, result });
     }
 

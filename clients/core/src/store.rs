@@ -9,8 +9,8 @@ mod memory;
 use serde::{Deserialize, Serialize};
 use wire::limits::PREVIEW_CHARS_MAX;
 use wire::{
-    Conversation, ConversationId, GroupMember, HistoryResult, Kind, LastMessage, Member, Message, Role, Seq, Side,
-    Target, UserId,
+    Conversation, ConversationId, GroupMember, HistoryResult, Kind, LastMessage, Member, Message, Role, Seq, Settings,
+    Side, Target, UserId, direct_conversation_id,
 };
 
 pub use memory::MemStore;
@@ -53,6 +53,8 @@ pub enum Write {
         /// The members whose marks came.
         members: Vec<Member>,
     },
+    /// Settings of the user that the server has stored.
+    Settings(Settings),
     /// All members of a group, in place of the stored ones. Their marks stay.
     Members {
         /// The group.
@@ -325,7 +327,10 @@ pub fn apply<T: Tables>(tables: &mut T, me: &UserId, write: &Write) -> Result<()
         }
         Write::Row(row) => match tables.row(&row.conversation_id)? {
             Some(known) if known.last_seq > row.last_seq => Ok(()),
-            _ => list(tables, row.clone()),
+            _ => {
+                list(tables, row.clone())?;
+                row.first_seq.map_or(Ok(()), |first_seq| hide_below(tables, &row.conversation_id, first_seq))
+            }
         },
         Write::Read { conversation_id, seq, unread, mentions } => match tables.row(conversation_id)? {
             Some(row) if row.read_seq < *seq => {
@@ -333,17 +338,17 @@ pub fn apply<T: Tables>(tables: &mut T, me: &UserId, write: &Write) -> Result<()
             }
             _ => Ok(()),
         },
-        Write::Marks { conversation_id, members } => raise(tables, conversation_id, members),
+        Write::Marks { conversation_id, members } => {
+            raise(tables, conversation_id, members)?;
+            let own = members.iter().find(|member| member.user_id == *me);
+            own.map_or(Ok(()), |own| raise_own(tables, conversation_id, own))
+        }
+        Write::Settings(settings) => set(tables, me, settings),
         Write::Members { conversation_id, members } => replace(tables, conversation_id, members),
         Write::Draft { target, draft } => tables.set_draft(target, draft.as_ref()),
         Write::Place { conversation_id, seq, path } => place(tables, conversation_id, *seq, path.as_deref()),
         Write::Removed(path) => tables.set_unneeded(path, false),
-        Write::Floor { conversation_id, first_seq } if tables.floor(conversation_id)? < *first_seq => {
-            tables.set_floor(conversation_id, *first_seq)?;
-            cut_spans(tables, conversation_id, *first_seq)?;
-            tables.row(conversation_id)?.map_or(Ok(()), |row| list(tables, row))
-        }
-        Write::Floor { .. } => Ok(()),
+        Write::Floor { conversation_id, first_seq } => hide_below(tables, conversation_id, *first_seq),
         Write::Trim { conversation_id, first_seq } => {
             tables.remove_below(conversation_id, *first_seq)?;
             cut_spans(tables, conversation_id, *first_seq)
@@ -419,6 +424,46 @@ fn add_span<T: Tables>(tables: &mut T, id: &ConversationId, new: Span) -> Result
     let old = tables.spans(id)?;
     let spans = new.joined(&old);
     if spans == old { Ok(()) } else { tables.set_spans(id, &spans) }
+}
+
+/// Raises a floor.
+fn hide_below<T: Tables>(tables: &mut T, id: &ConversationId, first_seq: Seq) -> Result<(), T::Error> {
+    if tables.floor(id)? >= first_seq || first_seq <= Seq::FIRST {
+        return Ok(());
+    }
+    tables.set_floor(id, first_seq)?;
+    cut_spans(tables, id, first_seq)?;
+    tables.row(id)?.map_or(Ok(()), |row| list(tables, row))
+}
+
+/// Takes the user's mark, which another device has set.
+fn raise_own<T: Tables>(tables: &mut T, id: &ConversationId, own: &Member) -> Result<(), T::Error> {
+    let Some(mut row) = tables.row(id)? else { return Ok(()) };
+    row.delivered_seq = row.delivered_seq.max(own.delivered_seq);
+    if row.read_seq < own.read_seq {
+        row.read_seq = own.read_seq;
+        // At most what is above the mark. The next row from the server has the number.
+        row.unread = row.unread.min(row.last_seq.above(row.read_seq));
+        row.mentions = row.mentions.map(|mentions| mentions.min(row.unread));
+    }
+    tables.set_row(&row)
+}
+
+fn set<T: Tables>(tables: &mut T, me: &UserId, settings: &Settings) -> Result<(), T::Error> {
+    let id = match settings {
+        Settings::Conversation { conversation_id, .. } => conversation_id.clone(),
+        Settings::User { user_id, .. } => direct_conversation_id(me, user_id),
+    };
+    let Some(mut row) = tables.row(&id)? else { return Ok(()) };
+    match settings {
+        Settings::Conversation { set, .. } => {
+            row.muted_until = set.muted_until.unwrap_or(row.muted_until);
+            row.mute_mentions = set.mute_mentions.unwrap_or(row.mute_mentions);
+            row.archived = set.archived.unwrap_or(row.archived);
+        }
+        Settings::User { set, .. } => row.blocked = set.blocked,
+    }
+    tables.set_row(&row)
 }
 
 fn cut_spans<T: Tables>(tables: &mut T, id: &ConversationId, first_seq: Seq) -> Result<(), T::Error> {

@@ -40,8 +40,8 @@ use members::{Marks, Members};
 /// // `sent.queued()`, after `client.send(…)`; later `timeline.message(…)` with the same id takes its place.
 /// let target = Target::User(UserId::parse("bob")?);
 /// let outgoing = Outgoing::Message { target, body: "hi".into(), reply_to: None, mentions: vec![], media: None };
-/// let queued = Queued { client_msg_id: ClientMsgId::parse("7b0e")?, outgoing };
-/// timeline.queued(queued, Timestamp::from_millis(1_763_632_800_000));
+/// let made_at = Timestamp::from_millis(1_763_632_800_000);
+/// timeline.queued(Queued { client_msg_id: ClientMsgId::parse("7b0e")?, outgoing, made_at });
 ///
 /// for entry in timeline.entries(|at| at.to_string()[..10].to_owned()) {
 ///     match entry {
@@ -174,8 +174,6 @@ pub enum Tick {
 pub struct Unsent {
     /// The request. Its id is the one that `Sent::client_msg_id` returned.
     pub queued: Queued,
-    /// When the user made it.
-    pub at: Timestamp,
     /// For a message whose file is being uploaded, the number of uploaded bytes of its [`Upload`](crate::Upload).
     pub uploaded: Option<u64>,
     /// Why it will never be stored.
@@ -395,11 +393,11 @@ impl Timeline {
 
     /// Takes an own message or change that is not stored yet: from `send` and the like, or from the client's `outbox`
     /// after a start. Changes of a group are not shown before they are stored.
-    pub fn queued(&mut self, queued: Queued, at: Timestamp) {
+    pub fn queued(&mut self, queued: Queued) {
         let id = &queued.client_msg_id;
         let is_shown = matches!(queued.outgoing, Outgoing::Message { .. }) || queued.outgoing.target_seq().is_some();
         if is_shown && !self.stored.contains(id) && !self.unsent.iter().any(|unsent| unsent.is(id)) {
-            self.unsent.push(Unsent { queued, at, uploaded: None, error: None });
+            self.unsent.push(Unsent { queued, uploaded: None, error: None });
         }
     }
 
@@ -420,7 +418,7 @@ impl Timeline {
 
     /// Takes [`Event::Failed`](crate::Event::Failed). A message that the user has taken back goes, and a change of a
     /// message that is deleted: the message shows that itself.
-    pub(crate) fn failed_for(&mut self, Queued { client_msg_id, outgoing }: &Queued, error: &Error) {
+    pub(crate) fn failed_for(&mut self, Queued { client_msg_id, outgoing, .. }: &Queued, error: &Error) {
         self.failed(client_msg_id, error.code());
         let is_change = !matches!(outgoing, Outgoing::Message { .. });
         if *error == Error::Cancelled || is_change && error.code() == "gone" {
@@ -447,7 +445,8 @@ impl Timeline {
     /// Applies an own change that has no entry, from [`Event::Reacted`](crate::Event::Reacted).
     pub fn reacted(&mut self, queued: &Queued) {
         self.stored.insert(queued.client_msg_id.clone());
-        let wanted = self.unsent.iter().find(|unsent| unsent.is(&queued.client_msg_id)).map(|unsent| unsent.at);
+        let wanted =
+            self.unsent.iter().find(|unsent| unsent.is(&queued.client_msg_id)).map(|unsent| unsent.queued.made_at);
         self.unsent.retain(|unsent| !unsent.is(&queued.client_msg_id));
         if let Outgoing::Request(Action::React(ReactRequest { seq, emoji, .. })) = &queued.outgoing
             && let Some(message) = self.held.get_mut(seq).filter(|message| has_content(&message.kind))
@@ -575,7 +574,7 @@ impl Timeline {
                 }
                 Place::Other(_) => {}
                 Place::Unsent { unsent, body, reply_to } => {
-                    turn(&mut entries, unsent.at);
+                    turn(&mut entries, unsent.queued.made_at);
                     let tick = if unsent.error.is_some() { Tick::Failed } else { Tick::Waiting };
                     entries.push(TimelineEntry::Unsent { unsent, body, tick, quote: self.quote(reply_to) });
                 }
@@ -661,6 +660,11 @@ impl Timeline {
         self.writing.iter().filter(|(_, writing)| now < writing.until).map(|(user_id, _)| user_id).collect()
     }
 
+    /// Returns when the next of them no longer is.
+    pub(crate) fn writing_ends(&self, now: Moment) -> Option<Moment> {
+        self.writing.values().map(|writing| writing.until).filter(|until| now < *until).min()
+    }
+
     /// Returns whether the user was removed from the group or has left it. Earlier entries remain, and the user may
     /// send nothing. For a channel, only the refusal `not_member` shows this state.
     pub fn is_closed(&self) -> bool {
@@ -693,7 +697,7 @@ impl Timeline {
     pub(crate) fn foreseen<'a>(&'a self, message: &'a Message) -> Cow<'a, Message> {
         let mut foreseen = Cow::Borrowed(message);
         for unsent in self.waiting(message.seq) {
-            foresee(foreseen.to_mut(), &unsent.queued.outgoing, unsent.at, &self.user_id);
+            foresee(foreseen.to_mut(), &unsent.queued.outgoing, unsent.queued.made_at, &self.user_id);
         }
         foreseen
     }

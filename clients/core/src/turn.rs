@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use wire::{Action, ClientMsgId, ConversationId, Reply, Seq, UserId};
+use wire::{Action, ClientMsgId, ConversationId, Reply, Seq, Target, UserId};
 
+use crate::chat::{Act, Found, Load, LoadId, Shown, ViewId, ViewOf, Zone};
+use crate::group::Draft;
 use crate::media::{Put, PutNews};
 use crate::saved::{Queued, Saved};
 use crate::{Error, Event, Moment, Timing, TokenNeed, Why, Write};
@@ -90,6 +92,44 @@ pub enum Input {
     Typing(ConversationId),
     /// The app no longer shows this channel.
     Unwatch(ConversationId),
+    /// The app shows a view. Each [`Output::Show`] has its content, for as long as the view is open. Views need
+    /// [`Keeper::Store`]. A view of a channel subscribes to it, and the view of a direct conversation watches the
+    /// presence of its peer, in place of the app's own `presence` with `watch`.
+    Open {
+        /// The number that the app gives it. A view with the same number is replaced.
+        view: ViewId,
+        /// The content.
+        of: ViewOf,
+    },
+    /// The user acts in a view.
+    Act {
+        /// The view.
+        view: ViewId,
+        /// The act.
+        act: Act,
+    },
+    /// The app no longer shows the view.
+    Close(ViewId),
+    /// The result of an [`Output::Load`].
+    Loaded {
+        /// Its number.
+        load: LoadId,
+        /// The result.
+        found: Found,
+    },
+    /// The user has read everything of a conversation, although some of it may never have come to this device.
+    ReadAll(ConversationId),
+    /// The user has begun a text, or `None`: it was sent or removed.
+    Draft {
+        /// Where.
+        target: Target,
+        /// The text.
+        draft: Option<Draft>,
+    },
+    /// The user discards a request that the server refused for good.
+    Dismiss(ClientMsgId),
+    /// The user's time zone, at the start and whenever it changes. Without it, days are those of UTC.
+    Zone(Zone),
 }
 
 /// A request of the app that has an answer.
@@ -115,6 +155,8 @@ pub enum Ask {
         /// The app has everything of it up to here.
         after: Option<Seq>,
     },
+    /// Tries a request again that the server refused for good. The answer is as that to [`Keep`](Self::Keep).
+    Again(ClientMsgId),
     /// Cancels the upload of a message's file. The answer is an [`Output::Cancelled`].
     Cancel(ClientMsgId),
 }
@@ -170,6 +212,20 @@ pub enum Output {
     },
     /// Give the app an event.
     Tell(Event),
+    /// Read the message store, and pass the result to [`Input::Loaded`]. The store has the writes of this turn.
+    Load {
+        /// The number of the load.
+        load: LoadId,
+        /// What to read.
+        what: Load,
+    },
+    /// Draw this in a view, in place of what it showed before. Comes at most once for a view in a turn.
+    Show {
+        /// The view.
+        view: ViewId,
+        /// The content.
+        shown: Shown,
+    },
 }
 
 /// The result of a turn.

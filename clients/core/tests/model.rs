@@ -557,7 +557,7 @@ impl World {
         if self.stuck.is_some() {
             return;
         }
-        let turn = self.core.turn(std::mem::take(&mut self.inputs), self.now);
+        let turn = self.core.turn(std::mem::take(&mut self.inputs), self.now, Timestamp::default());
         self.wake_at = turn.wake_at;
         self.commit(turn);
     }
@@ -608,6 +608,7 @@ impl World {
             }
             Output::Tell(Event::Message { message, .. }) if self.keeper == Keeper::Store => self.got(&message),
             Output::Tell(event) => self.events.push_back(event),
+            Output::Load { .. } | Output::Show { .. } => unreachable!("no view is open"),
             Output::Answer { ask, result } => {
                 assert!(!self.settings.remove(&ask) || result.is_ok(), "{result:?}");
             }
@@ -691,7 +692,7 @@ impl World {
         if self.stuck.is_none() {
             let is_file = outgoing.upload().is_some();
             self.keeping.push(((!is_file).then_some(target), client_msg_id.clone()));
-            self.ask(NOT_AWAITED, Ask::Keep(Queued { client_msg_id, outgoing }));
+            self.ask(NOT_AWAITED, Ask::Keep(Queued { client_msg_id, outgoing, made_at: Timestamp::default() }));
         }
     }
 

@@ -164,7 +164,7 @@ impl Engine {
     pub fn saved(&self) -> Result<String, Fault> {
         self.with(|state| {
             let saved = state.store.as_ref().map_or_else(|| Ok(Saved::default()), |store| store.saved());
-            let Saved { outbox, held, caught_up } = saved.map_err(|error| Fault::from(&error))?;
+            let Saved { outbox, held, caught_up, .. } = saved.map_err(|error| Fault::from(&error))?;
             Ok(json!({"outbox": outbox, "held": held, "caught_up": caught_up}).to_string())
         })
     }

@@ -194,12 +194,12 @@ impl Client {
     async fn request<T, R: Into<Action>>(&self, request: impl FnOnce(ClientMsgId) -> R) -> Result<Sent<T>, Error> {
         let client_msg_id = new_client_msg_id()?;
         let outgoing = Outgoing::Request(request(client_msg_id.clone()).into());
-        self.queue(Queued { client_msg_id, outgoing }).await
+        self.queue(Queued { client_msg_id, outgoing, made_at: time_of_day() }).await
     }
 
     async fn message(&self, target: Target, draft: Draft, upload: Option<Upload>) -> Result<Sent, Error> {
         let outgoing = Outgoing::message(target, draft, upload);
-        self.queue(Queued { client_msg_id: new_client_msg_id()?, outgoing }).await
+        self.queue(Queued { client_msg_id: new_client_msg_id()?, outgoing, made_at: time_of_day() }).await
     }
 
     async fn queue<T>(&self, queued: Queued) -> Result<Sent<T>, Error> {

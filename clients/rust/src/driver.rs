@@ -172,7 +172,7 @@ impl Running {
             Some(stuck) if stuck.retry_at > now() && self.leaving.is_none() => self.stuck = Some(stuck),
             Some(stuck) => self.commit(stuck.step, stuck.tries, stuck.closed).await,
             None => {
-                let step = self.core.turn(mem::take(&mut self.inputs), now());
+                let step = self.core.turn(mem::take(&mut self.inputs), now(), time_of_day());
                 self.commit(step, 0, Vec::new()).await;
             }
         }

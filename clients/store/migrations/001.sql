@@ -19,6 +19,8 @@ CREATE TABLE member(num INT NOT NULL, user_id TEXT NOT NULL, role TEXT, joined_s
 CREATE TABLE place(key INTEGER PRIMARY KEY, path TEXT NOT NULL) STRICT;
 CREATE TABLE unneeded(path TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 CREATE TABLE draft(target TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-CREATE TABLE outbox(n INTEGER PRIMARY KEY AUTOINCREMENT, client_msg_id TEXT NOT NULL, request TEXT NOT NULL) STRICT;
+-- refused: the code of the server's refusal for good.
+CREATE TABLE outbox(n INTEGER PRIMARY KEY AUTOINCREMENT, client_msg_id TEXT NOT NULL, request TEXT NOT NULL,
+  refused TEXT) STRICT;
 CREATE INDEX outbox_id ON outbox(client_msg_id);
 PRAGMA application_id = 0x50474E31;

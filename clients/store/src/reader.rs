@@ -143,12 +143,17 @@ impl Reader {
 }
 
 fn saved(connection: &Connection) -> Result<Saved, Error> {
-    let mut outbox = connection.prepare_cached("SELECT request FROM outbox ORDER BY n")?;
-    let outbox = outbox.query_map((), |row| row.get::<_, String>(0))?;
+    let mut outbox = connection.prepare_cached("SELECT request, refused FROM outbox ORDER BY n")?;
+    let outbox = outbox.query_map((), |row| Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?)))?;
     let mut saved = Saved::default();
     for request in outbox {
+        let (request, refused) = request?;
         // A request that this version can't read waits for a later one.
-        saved.outbox.extend(queued(&request?));
+        match (queued(&request), refused) {
+            (Some(queued), None) => saved.outbox.push_back(queued),
+            (Some(queued), Some(code)) => saved.refused.push((queued, code)),
+            (None, _) => {}
+        }
     }
     let mut held = connection.prepare("SELECT id, held_seq FROM conversation WHERE held_seq IS NOT NULL")?;
     let mut held = held.query(())?;
@@ -158,6 +163,8 @@ fn saved(connection: &Connection) -> Result<Saved, Error> {
     let caught_up = "SELECT value FROM meta WHERE key = 'caught_up'";
     let caught_up: Option<i64> = connection.query_row(caught_up, (), |row| row.get(0)).optional()?;
     saved.caught_up = caught_up.map(Timestamp::from_millis);
+    let listed = "SELECT EXISTS(SELECT * FROM meta WHERE key = 'listed')";
+    saved.listed = connection.query_row(listed, (), |row| row.get(0))?;
     Ok(saved)
 }
 

@@ -277,6 +277,14 @@ impl Tables for Rows<'_> {
                 let set = "INSERT OR REPLACE INTO meta VALUES ('caught_up', ?)";
                 self.connection.prepare_cached(set)?.execute([at.millis()])?;
             }
+            StorageChange::Refused { client_msg_id, code } => {
+                let first =
+                    "UPDATE outbox SET refused = ? WHERE n = (SELECT min(n) FROM outbox WHERE client_msg_id = ?)";
+                self.connection.prepare_cached(first)?.execute([code, client_msg_id.as_str()])?;
+            }
+            StorageChange::Listed => {
+                self.connection.execute("INSERT OR REPLACE INTO meta VALUES ('listed', 1)", ())?;
+            }
         }
         Ok(())
     }

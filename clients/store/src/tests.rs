@@ -82,7 +82,7 @@ fn queued(name: &str) -> Queued {
         mentions: vec![],
         media: None,
     };
-    Queued { client_msg_id: ClientMsgId::parse(name).unwrap(), outgoing }
+    Queued { client_msg_id: ClientMsgId::parse(name).unwrap(), outgoing, made_at: Timestamp::default() }
 }
 
 fn held(number: u64) -> Write {

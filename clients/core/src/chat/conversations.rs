@@ -2,7 +2,9 @@
 
 use std::cmp::Reverse;
 use std::sync::Arc;
+use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use wire::limits::PREVIEW_CHARS_MAX;
 use wire::{
     Action, Channel, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings, CreateRequest,
@@ -26,11 +28,10 @@ use crate::{Draft, Event, Moment, ReceiptKind, Timeline};
 pub struct Conversations {
     me: UserId,
     chats: Vec<Chat>,
-    snapshot: ListSnapshot,
 }
 
 /// All that an interface draws of the list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ListSnapshot {
     /// Rises with each change of the rest.
     pub version: u64,
@@ -42,7 +43,8 @@ pub struct ListSnapshot {
 }
 
 /// Which rows an interface draws.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
 pub struct Filter {
     /// The rows in the archive, instead of the others.
     pub archived: bool,
@@ -79,7 +81,7 @@ struct Chat {
 impl Conversations {
     /// An empty list of this user.
     pub fn new(me: UserId) -> Self {
-        Self { me, chats: Vec::new(), snapshot: ListSnapshot::default() }
+        Self { me, chats: Vec::new() }
     }
 
     /// Takes a row of the chat list. An older row than the known one changes nothing.
@@ -101,14 +103,14 @@ impl Conversations {
     }
 
     /// Takes a request of the outbox: a message, a change of one, or a new group.
-    pub fn queued(&mut self, queued: Queued, at: Timestamp) {
+    pub fn queued(&mut self, queued: Queued) {
         if let Outgoing::Request(Action::Create(CreateRequest { client_msg_id, kind, title, .. })) = &queued.outgoing {
             let key = made_key(client_msg_id);
             if !self.chats.iter().any(|chat| chat.key == key) {
                 let mut timeline = Timeline::new(self.me.clone());
                 timeline.is(*kind);
                 let title = (Seq::ZERO, Some(title.as_str().to_owned()));
-                self.chats.push(Chat { title, made_at: Some(at), ..Chat::new(key, timeline) });
+                self.chats.push(Chat { title, made_at: Some(queued.made_at), ..Chat::new(key, timeline) });
             }
             return;
         }
@@ -117,7 +119,7 @@ impl Conversations {
             Some(Target::User(peer)) => self.chat(None, Some(&peer)),
             None => return,
         };
-        chat.timeline.queued(queued, at);
+        chat.timeline.queued(queued);
     }
 
     /// Takes any event of the client.
@@ -149,13 +151,8 @@ impl Conversations {
                 }
             }
             Event::Failed { queued, error } => {
-                let id = &queued.client_msg_id;
-                for chat in &mut self.chats {
-                    chat.timeline.failed_for(queued, error);
-                    if chat.conversation_id.is_none() && chat.key == made_key(id) {
-                        chat.failed = Some(error.code().to_owned());
-                    }
-                }
+                self.failed(&queued.client_msg_id, error.code());
+                self.chats.iter_mut().for_each(|chat| chat.timeline.failed_for(queued, error));
             }
             // Events that no row shows.
             _ => {}
@@ -231,6 +228,28 @@ impl Conversations {
         self.keyed(key, |chat| chat.draft = draft);
     }
 
+    /// As [`draft`](Self::draft), by the place where the user writes. A new conversation gets a row with its draft.
+    pub(crate) fn draft_of(&mut self, target: &Target, draft: Option<Draft>) {
+        let chat = match target {
+            Target::User(peer) if draft.is_some() => Some(self.chat(None, Some(peer))),
+            Target::User(peer) => self.chats.iter_mut().find(|chat| chat.peer_id.as_ref() == Some(peer)),
+            Target::Conversation(id) => self.found(id),
+        };
+        if let Some(chat) = chat {
+            chat.draft = draft;
+        }
+    }
+
+    /// The server refused this request for good.
+    pub(crate) fn failed(&mut self, client_msg_id: &ClientMsgId, code: &str) {
+        for chat in &mut self.chats {
+            chat.timeline.failed(client_msg_id, code);
+            if chat.conversation_id.is_none() && chat.key == made_key(client_msg_id) {
+                chat.failed = Some(code.to_owned());
+            }
+        }
+    }
+
     /// Pins a conversation at this time, or `None`: no longer. Pins are of this list alone.
     pub fn pin(&mut self, key: &str, at: Option<Timestamp>) {
         self.keyed(key, |chat| chat.pinned_at = at);
@@ -248,10 +267,16 @@ impl Conversations {
     /// The user has read everything of a conversation, although some of it may never have come to this device. Returns
     /// the mark to report with `read`, if it rises.
     pub fn read_all(&mut self, key: &str) -> Option<(ConversationId, Seq)> {
-        let chat = self.chats.iter().find(|chat| chat.key == key && chat.timeline.unread() > 0)?;
-        let mark = (chat.conversation_id.clone()?, chat.timeline.last_seq());
-        self.read(&mark.0, mark.1);
-        Some(mark)
+        let id = self.chats.iter().find(|chat| chat.key == key)?.conversation_id.clone()?;
+        let seq = self.read_all_of(&id)?;
+        Some((id, seq))
+    }
+
+    /// As [`read_all`](Self::read_all), by the id.
+    pub(crate) fn read_all_of(&mut self, id: &ConversationId) -> Option<Seq> {
+        let seq = self.found(id).filter(|chat| chat.timeline.unread() > 0)?.timeline.last_seq();
+        self.read(id, seq);
+        Some(seq)
     }
 
     /// Removes a failed message, which the user has seen.
@@ -306,9 +331,9 @@ impl Conversations {
 
 /// Output.
 impl Conversations {
-    /// Returns the rows that the filter selects. `now` is a time of the clock of [`event`](Self::event), for typing, and
-    /// `at` the time of day, for mutes.
-    pub fn snapshot(&mut self, filter: &Filter, now: Moment, at: Timestamp) -> &ListSnapshot {
+    /// Returns the rows that the filter selects, as the successor of the snapshot that the interface has. `now` is a time
+    /// of the clock of [`event`](Self::event), for typing, and `at` the time of day, for mutes.
+    pub fn snapshot(&self, before: &ListSnapshot, filter: &Filter, now: Moment, at: Timestamp) -> ListSnapshot {
         let query = Query::new(&filter.words);
         let mut rows = Vec::new();
         let mut unread = 0;
@@ -326,12 +351,41 @@ impl Conversations {
         }
         rows.sort_by(|one, other| (one.0, one.1, &one.2.key).cmp(&(other.0, other.1, &other.2.key)));
         let rows = rows.into_iter().map(|(_, _, row)| row).collect();
-        let rows = kept(&self.snapshot.rows, rows, |row| &row.key);
-        let new = ListSnapshot { version: self.snapshot.version, rows, unread };
-        if new != self.snapshot {
-            self.snapshot = ListSnapshot { version: new.version + 1, ..new };
-        }
-        &self.snapshot
+        let rows = kept(&before.rows, rows, |row| &row.key);
+        let new = ListSnapshot { version: before.version, rows, unread };
+        if new == *before { new } else { ListSnapshot { version: new.version + 1, ..new } }
+    }
+
+    /// Returns the row of a conversation, known by its id or by the other user.
+    pub(crate) fn row_of(
+        &self,
+        id: &ConversationId,
+        peer_id: Option<&UserId>,
+        now: Moment,
+        at: Timestamp,
+    ) -> Option<ChatRow> {
+        let of_id = |chat: &&Chat| chat.conversation_id.as_ref() == Some(id);
+        let of_peer = |chat: &&Chat| peer_id.is_some() && chat.peer_id.as_ref() == peer_id;
+        let chat = self.chats.iter().find(of_id).or_else(|| self.chats.iter().find(of_peer))?;
+        Some(chat.row(now, at, &self.me))
+    }
+
+    /// Returns the other user of a direct conversation.
+    pub(crate) fn peer_of(&self, id: &ConversationId) -> Option<UserId> {
+        self.chats.iter().find(|chat| chat.conversation_id.as_ref() == Some(id))?.peer_id.clone()
+    }
+
+    /// Returns when a row changes without an input: a user is no longer typing, or a mute ends.
+    pub(crate) fn changes_at(&self, now: Moment, at: Timestamp) -> Option<Moment> {
+        let mute_ends = |chat: &Chat| match chat.muted_until {
+            Some(MutedUntil::At(until)) if at < until => {
+                let left = u64::try_from(until.millis().saturating_sub(at.millis())).unwrap_or(u64::MAX);
+                Some(now + Duration::from_millis(left))
+            }
+            _ => None,
+        };
+        let of_chat = |chat: &Chat| [chat.timeline.writing_ends(now), mute_ends(chat)].into_iter().flatten().min();
+        self.chats.iter().filter_map(of_chat).min()
     }
 }
 
@@ -470,11 +524,11 @@ impl Chat {
                 }
                 Place::Unsent { unsent, body, .. } => {
                     let before = line.as_ref().map(|line| line.at);
-                    if unsent.error.is_none() || before <= Some(unsent.at) {
+                    if unsent.error.is_none() || before <= Some(unsent.queued.made_at) {
                         line = Some(Line {
                             seq: None,
                             sender_id: me.clone(),
-                            at: before.map_or(unsent.at, |before| before.max(unsent.at)),
+                            at: before.map_or(unsent.queued.made_at, |before| before.max(unsent.queued.made_at)),
                             kind: unsent.queued.outgoing.upload().map_or(Kind::Text, |upload| upload.kind.clone()),
                             text: preview(body),
                             is_deleted: false,

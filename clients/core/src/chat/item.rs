@@ -1,5 +1,6 @@
 //! The items of a conversation's view.
 
+use serde::Serialize;
 use wire::{ClientMsgId, Kind, Media, Message, Reaction, Seq, System, Timestamp, UserId};
 
 use crate::media::Upload;
@@ -7,22 +8,30 @@ use crate::{Tick, Unsent};
 
 /// One thing to draw. Its key stays the same wherever the item moves. An own message has the same key before and after
 /// the server stores it. No two items of a view have the same key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Item {
     /// `c` and the `client_msg_id` of an own message; `s` and the `seq` of any other entry. A day has `d` and the day, a
     /// gap `g` and the last `seq` before it, and the unread separator `u`.
     pub key: String,
     /// The thing itself.
+    #[serde(flatten)]
     pub content: Content,
 }
 
 /// The kinds of items.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
 pub enum Content {
-    /// The day of all that follows, such as `2026-11-25`.
-    Day(String),
-    /// The unread separator, with the number of unread messages when the view was opened. The first of them follows.
-    Unread(u64),
+    /// A new day.
+    Day {
+        /// The day of all that follows, such as `2026-11-25`.
+        day: String,
+    },
+    /// The unread separator. The first unread message follows.
+    Unread {
+        /// The number of unread messages when the view was opened.
+        count: u64,
+    },
     /// Entries between these two are missing. The view has requested them.
     Gap {
         /// The last one before the gap.
@@ -49,7 +58,7 @@ pub enum Content {
 }
 
 /// A message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MessageItem {
     /// `None` until the server has stored it.
     pub seq: Option<Seq>,
@@ -88,7 +97,7 @@ pub struct MessageItem {
 }
 
 /// The target of a reply.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reply {
     /// Its number.
     pub seq: Seq,
@@ -97,7 +106,8 @@ pub struct Reply {
 }
 
 /// How far an own message has come.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
 pub enum Progress {
     /// The message waits for the server.
     Waiting,
@@ -149,7 +159,7 @@ pub(super) fn can_help(code: &str) -> bool {
 }
 
 /// A change that the server refused for good.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Refused {
     /// The change.
     pub client_msg_id: ClientMsgId,
@@ -160,7 +170,7 @@ pub struct Refused {
 }
 
 /// The place of a message among consecutive ones of the same user, between which nothing else is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Run {
     /// The first of them, at which an interface writes the name.
     pub is_first: bool,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde::Serialize;
 use wire::{ConversationId, HistoryResult, Kind, Message, Seq, Side, Timestamp, UserId};
 
 use super::item::{Content, Item, MessageItem, Progress, Refused, Reply, Run, can_help};
@@ -29,8 +30,8 @@ use crate::{Event, Moment, Tick, Timeline, Unsent, store};
 /// // With a store: `view.timeline_mut().row(…)`, and `queued(…)` for each request of the outbox.
 /// let target = Target::User(UserId::parse("bob")?);
 /// let outgoing = Outgoing::Message { target, body: "hi".into(), reply_to: None, mentions: vec![], media: None };
-/// let queued = Queued { client_msg_id: ClientMsgId::parse("7b0e")?, outgoing };
-/// view.timeline_mut().queued(queued, Timestamp::from_millis(1_763_632_800_000));
+/// let made_at = Timestamp::from_millis(1_763_632_800_000);
+/// view.timeline_mut().queued(Queued { client_msg_id: ClientMsgId::parse("7b0e")?, outgoing, made_at });
 ///
 /// for request in view.requests() {
 ///     // Read the store or ask the server, then `view.loaded(…)`, `view.page(…)` or `view.lost(…)`.
@@ -54,7 +55,7 @@ pub struct Messages {
 }
 
 /// All that an interface draws.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
     /// Rises with each change of the rest.
     pub version: u64,
@@ -149,6 +150,13 @@ impl Messages {
         self.set_stage(side, Stage::Asking, if is_help { None } else { Some(Stage::Stuck) });
     }
 
+    /// The conversation does not exist yet.
+    pub fn empty(&mut self, side: Side) {
+        let none =
+            HistoryResult { messages: vec![], more: false, last_seq: Seq::ZERO, first_seq: None, members: vec![] };
+        self.page(side, none);
+    }
+
     /// The server has not sent the page.
     pub fn lost(&mut self, side: Side) {
         self.set_stage(side, Stage::Asking, Some(Stage::Stuck));
@@ -207,7 +215,7 @@ impl Messages {
             Content::Message(message) => message.seq?,
             Content::System { seq, .. } => *seq,
             Content::Other(message) => message.seq,
-            Content::Day(_) | Content::Unread(_) | Content::Gap { .. } => return None,
+            Content::Day { .. } | Content::Unread { .. } | Content::Gap { .. } => return None,
         };
         let mark = self.timeline.read_by_seeing(seq);
         self.read(mark)
@@ -303,7 +311,7 @@ impl Messages {
                 Place::Message { message, tick, unread } => {
                     list.day(message.sent_at);
                     if let Some(count) = unread {
-                        list.push("u".to_owned(), Content::Unread(count));
+                        list.push("u".to_owned(), Content::Unread { count });
                     }
                     let item = self.stored(message, tick);
                     let own = item.client_msg_id.as_ref().map(|id| format!("c{id}"));
@@ -316,7 +324,7 @@ impl Messages {
                     list.push(format!("s{}", message.seq), Content::Other(Box::new(message.clone())));
                 }
                 Place::Unsent { unsent, body, reply_to } => {
-                    list.day(unsent.at);
+                    list.day(unsent.queued.made_at);
                     let item = self.unsent(unsent, body, reply_to);
                     list.push(format!("c{}", unsent.queued.client_msg_id), Content::Message(Box::new(item)));
                 }
@@ -354,14 +362,14 @@ impl Messages {
     }
 
     fn unsent(&self, unsent: &Unsent, body: &str, reply_to: Option<Seq>) -> MessageItem {
-        let Queued { client_msg_id, outgoing } = &unsent.queued;
+        let Queued { client_msg_id, outgoing, made_at } = &unsent.queued;
         let upload = outgoing.upload();
         let mentions = if let Outgoing::Message { mentions, .. } = outgoing { mentions.clone() } else { vec![] };
         MessageItem {
             seq: None,
             client_msg_id: Some(client_msg_id.clone()),
             sender_id: self.me.clone(),
-            at: unsent.at,
+            at: *made_at,
             kind: upload.map_or(Kind::Text, |upload| upload.kind.clone()),
             body: body.to_owned(),
             media: None,
@@ -403,7 +411,7 @@ impl List<'_> {
         let day = self.zone.day(at);
         if self.day.as_ref().is_none_or(|before| *before < day) {
             self.day = Some(day.clone());
-            self.push(format!("d{day}"), Content::Day(day));
+            self.push(format!("d{day}"), Content::Day { day });
         }
     }
 

@@ -1,12 +1,13 @@
 //! The rows of the chat list.
 
+use serde::Serialize;
 use wire::{ConversationId, ConversationKind, Kind, Presence, Role, Seq, System, Timestamp, UserId};
 
 use super::item::Progress;
 use crate::Draft;
 
 /// One conversation of the chat list.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each of them is drawn, independently of the others")]
 pub struct ChatRow {
     /// An opaque text that names the conversation for as long as the list exists, before and after it has an id.
@@ -48,7 +49,7 @@ pub struct ChatRow {
 }
 
 /// The last message of a conversation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Line {
     /// `None`: the message is not stored.
     pub seq: Option<Seq>,

@@ -85,7 +85,7 @@ fn take(view: &mut Messages, log: &Log, mark: Seq, step: &Step) {
             if entry.sender_id == *ME
                 && let Some(queued) = queued(entry)
             {
-                view.timeline_mut().queued(queued, entry.sent_at);
+                view.timeline_mut().queued(queued);
             }
         }
         Step::Draw => drop(view.snapshot().clone()),
@@ -153,7 +153,7 @@ fn list(log: &Log, mark: Seq, row_at: usize, order: &[(u64, usize)]) -> (ChatRow
         let message = log.read_at((read_at % end).max(index) + 1).swap_remove(index);
         list.event(&Event::Message { message, missed: false }, Moment::default());
     }
-    let snapshot = list.snapshot(&Filter::default(), Moment::default(), Timestamp::default());
+    let snapshot = list.snapshot(&ListSnapshot::default(), &Filter::default(), Moment::default(), Timestamp::default());
     assert_eq!(snapshot.rows.len(), 1, "{snapshot:?}");
     // The row names the peer, or an own entry the conversation.
     (ChatRow { key: String::new(), ..snapshot.rows[0].as_ref().clone() }, snapshot.unread)

@@ -1,5 +1,6 @@
 //! The part of a conversation that a view shows.
 
+use serde::{Deserialize, Serialize};
 use wire::{Seq, Side};
 
 use crate::Timeline;
@@ -11,7 +12,8 @@ pub const PAGE: usize = 50;
 pub const ITEMS_MAX: usize = 300;
 
 /// Where a view opens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum At {
     /// At the end.
     Newest,

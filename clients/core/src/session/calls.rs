@@ -9,7 +9,7 @@ use wire::{Action, HistoryRequest, Reply, Settings};
 use super::reading::read_reply;
 use super::requests::{Call, Errand, frame};
 use super::{AskId, Core};
-use crate::{Error, Event, Moment, Write};
+use crate::{Error, Moment, Write};
 
 #[derive(Default)]
 pub(super) struct Calls {
@@ -60,12 +60,16 @@ impl Core {
                 let HistoryRequest { conversation_id, side, .. } = request.clone();
                 self.store(|| Write::Page { conversation_id, side, page: page.clone() });
             }
+            (Action::Receipts(request), Reply::Receipts(page)) => {
+                let (conversation_id, members) = (request.conversation_id.clone(), page.members.clone());
+                self.store(|| Write::Marks { conversation_id, members });
+            }
             (Action::Presence(request), _) => self.presence_answered(request, now),
             // The store has nothing of the others.
             _ => {}
         }
         if let Action::Settings(settings) = action {
-            self.tell(Event::SettingsChanged(settings));
+            self.settings(settings);
         }
         self.answer(ask, Ok(reply));
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use wire::{
     Action, AddResult, ClientMsgId, Conversation, ConversationId, CreateRequest, LeaveRequest, SendResult, Seq, Target,
-    UserId,
+    Timestamp, UserId,
 };
 
 use super::own_entries::{becomes_entry_in_channel, own_entry};
@@ -13,6 +13,7 @@ use super::uploads::Uploading;
 use super::waiting::Waiting;
 use super::{AskId, Core};
 use crate::saved::{Outgoing, Queued, StorageChange};
+use crate::turn::Keeper;
 use crate::{Error, Event, Moment};
 
 #[derive(Default)]
@@ -210,7 +211,11 @@ impl Outbox {
 
 impl Core {
     /// Takes a request into the outbox. The answer to `ask` has the form of an addition's result, whatever the request.
-    pub(super) fn keep(&mut self, queued: Queued, ask: AskId) {
+    pub(super) fn keep(&mut self, mut queued: Queued, ask: AskId) {
+        if queued.made_at == Timestamp::default() {
+            queued.made_at = self.wall;
+        }
+        self.views.queued(&queued);
         self.save(StorageChange::Queued(queued.clone()));
         self.outbox.push(queued, Some(ask), 0);
     }
@@ -318,10 +323,22 @@ impl Core {
 
     pub(super) fn failed(&mut self, Waiting { queued, ask, .. }: Waiting, error: Error) {
         self.stats.failed += 1;
-        self.save(StorageChange::Done(queued.client_msg_id.clone()));
+        let (client_msg_id, code) = (queued.client_msg_id.clone(), error.code().to_owned());
+        if self.keeper == Keeper::Store && stays(&queued, &error) {
+            self.save(StorageChange::Refused { client_msg_id, code: code.clone() });
+            self.refused.push((queued.clone(), code));
+        } else {
+            self.save(StorageChange::Done(client_msg_id));
+        }
         if let Some(ask) = ask {
             self.answer(ask, Err(error.clone()));
         }
         self.tell(Event::Failed { queued, error });
     }
+}
+
+/// Returns whether the user must see that the request was refused. A [`Timeline`](crate::Timeline) shows the same ones.
+fn stays(queued: &Queued, error: &Error) -> bool {
+    let is_change = !matches!(queued.outgoing, Outgoing::Message { .. });
+    *error != Error::Cancelled && !(is_change && error.code() == "gone")
 }

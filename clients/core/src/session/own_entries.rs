@@ -11,7 +11,7 @@ use crate::saved::{Outgoing, Queued};
 
 /// Returns the request to send to the server.
 pub(super) fn action(queued: &Queued) -> Action {
-    let Queued { client_msg_id, outgoing } = queued.clone();
+    let Queued { client_msg_id, outgoing, .. } = queued.clone();
     match outgoing {
         Outgoing::Message { target, body, reply_to, mentions, media } => {
             let kind = media.as_ref().map_or(Kind::Text, |upload| upload.kind.clone());

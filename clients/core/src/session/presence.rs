@@ -36,6 +36,11 @@ impl Core {
         }
     }
 
+    /// The app shows none of the watched users any more. The watch ends on the server by itself.
+    pub(super) fn forget_presence(&mut self) {
+        self.presences.0 = None;
+    }
+
     /// Handles a new connection, which does not watch yet, and the loss of a renewal.
     pub(super) fn presence_again(&mut self, now: Moment) {
         if let Some(watch) = &mut self.presences.0 {

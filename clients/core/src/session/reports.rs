@@ -67,7 +67,8 @@ impl Reports {
 
 impl Core {
     /// The user has read everything up to here.
-    pub(super) fn read(&mut self, conversation_id: &ConversationId, seq: Seq, ask: AskId) {
+    pub(super) fn read(&mut self, conversation_id: &ConversationId, seq: Seq, ask: Option<AskId>) {
+        self.views.read(conversation_id, seq);
         let read = self.reports.reads.entry(conversation_id.clone()).or_insert_with(|| Read {
             seq,
             asked: false,
@@ -76,7 +77,7 @@ impl Core {
             waiting: Vec::new(),
         });
         read.seq = read.seq.max(seq);
-        read.waiting.push((seq, ask));
+        read.waiting.extend(ask.map(|ask| (seq, ask)));
     }
 
     pub(super) fn report(&mut self, now: Moment) {

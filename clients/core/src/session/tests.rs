@@ -14,14 +14,14 @@ fn user(id: &str) -> UserId {
 fn start(now: Moment) -> Core {
     let setup = Setup { me: user("alice"), timing: Timing::default(), keeper: Keeper::App, saved: Saved::default() };
     let mut core = Core::new(setup, 7);
-    let dials = core.turn(vec![], now).outputs;
+    let dials = core.turn(vec![], now, Timestamp::default()).outputs;
     assert!(dials.contains(&Output::Dial { link: 1, need: TokenNeed::Connect }), "{dials:?}");
     core
 }
 
 fn online(now: Moment) -> Core {
     let mut core = start(now);
-    let _drains = core.turn(vec![Input::Opened { link: 1, token_left: None }], now);
+    let _drains = core.turn(vec![Input::Opened { link: 1, token_left: None }], now, Timestamp::default());
     core
 }
 
@@ -46,11 +46,12 @@ fn back_off_is_jittered_and_capped_higher_where_the_server_is_overloaded() {
         let mut core = start(now);
         let mut longest = Duration::ZERO;
         for attempt in 0..40_u32 {
-            let next = core.turn(vec![ended(u64::from(attempt) + 1, why.clone())], now).wake_at.unwrap();
+            let next =
+                core.turn(vec![ended(u64::from(attempt) + 1, why.clone())], now, Timestamp::default()).wake_at.unwrap();
             assert!(next - now <= first.saturating_mul(2_u32.saturating_pow(attempt)).min(max));
             longest = longest.max(next - now);
             now = next;
-            let _dials = core.turn(vec![], now);
+            let _dials = core.turn(vec![], now, Timestamp::default());
         }
         assert!(longest > max / 2, "{why}: {longest:?}");
     }
@@ -65,10 +66,10 @@ fn a_server_that_only_fails_is_dialled_less_and_less_often() {
         for link in 1..40 {
             let opened = Input::Opened { link, token_left: None };
             let inputs = vec![opened, Input::Frame { link, text: says.to_owned() }, ended(link, Why::Closed)];
-            let next = core.turn(inputs, now).wake_at.unwrap();
+            let next = core.turn(inputs, now, Timestamp::default()).wake_at.unwrap();
             longest = longest.max(next - now);
             now = next;
-            let _dials = core.turn(vec![], now);
+            let _dials = core.turn(vec![], now, Timestamp::default());
         }
         assert!(longest > Timing::default().reconnect_max / 2, "{longest:?}");
     }
@@ -81,7 +82,7 @@ const TOKEN_EXPIRED: &str =
 fn a_connection_that_nobody_asked_for_is_not_kept() {
     let now = Moment::default();
     let mut core = online(now);
-    let outputs = core.turn(vec![Input::Opened { link: 9, token_left: None }], now).outputs;
+    let outputs = core.turn(vec![Input::Opened { link: 9, token_left: None }], now, Timestamp::default()).outputs;
     assert_eq!(outputs, [Output::Close { link: 9 }]);
 }
 
@@ -92,8 +93,8 @@ fn a_body_may_be_as_long_as_the_server_allows() {
     let (client_msg_id, target) = (ClientMsgId::parse("a").unwrap(), Target::User(user("bob")));
     let outgoing =
         Outgoing::Message { target, body: "x".repeat(BODY_BYTES_MAX), reply_to: None, mentions: vec![], media: None };
-    let what = Ask::Keep(Queued { client_msg_id, outgoing });
-    let outputs = core.turn(vec![Input::Ask { ask: 1, what }], now).outputs;
+    let what = Ask::Keep(Queued { client_msg_id, outgoing, made_at: Timestamp::default() });
+    let outputs = core.turn(vec![Input::Ask { ask: 1, what }], now, Timestamp::default()).outputs;
     assert!(matches!(&outputs[..], [Output::Send { text, .. }] if text.len() > BODY_BYTES_MAX), "{outputs:?}");
 }
 
@@ -107,7 +108,7 @@ fn a_request_that_no_frame_holds_is_refused_before_it_is_sent() {
     let mut core = online(now);
     let mut ask = |cursor: String| {
         let what = Ask::Question(InboxRequest { limit: 50, cursor: Some(cursor), since: None }.into());
-        let outputs = core.turn(vec![Input::Ask { ask: 1, what }], now).outputs;
+        let outputs = core.turn(vec![Input::Ask { ask: 1, what }], now, Timestamp::default()).outputs;
         let frames: Vec<usize> = outputs
             .iter()
             .filter_map(|output| if let Output::Send { text, .. } = output { Some(text.len()) } else { None })
@@ -127,10 +128,10 @@ fn an_answer_to_a_call_that_makes_no_sense_is_told() {
     let mut core = online(now);
     let conversation_id = ConversationId::parse("dm_ab").unwrap();
     let what = Ask::Question(HistoryRequest { conversation_id, side: Side::Newest, limit: 10 }.into());
-    let _asks = core.turn(vec![Input::Ask { ask: 5, what }], now);
+    let _asks = core.turn(vec![Input::Ask { ask: 5, what }], now, Timestamp::default());
     // The drain of the connect is request 1.
     let reply = frame(r#"{"type":"reply","action":"history","id":"2","result":{"messages":5}}"#);
-    let answer = core.turn(vec![reply], now).outputs.into_iter().find_map(answer_of);
+    let answer = core.turn(vec![reply], now, Timestamp::default()).outputs.into_iter().find_map(answer_of);
     assert_eq!(answer, Some((5, Err(Error::Unreadable))));
 }
 
@@ -140,6 +141,6 @@ fn a_drained_page_of_which_nothing_can_be_read_is_the_last() {
     let mut core = online(now);
     // The drain of the connect is request 1.
     let reply = frame(r#"{"type":"reply","action":"drain","id":"1","result":{"messages":[7],"more":true}}"#);
-    let outputs = core.turn(vec![reply], now).outputs;
+    let outputs = core.turn(vec![reply], now, Timestamp::default()).outputs;
     assert!(matches!(&outputs[..], [Output::Send { text, .. }] if text.contains("inbox")), "{outputs:?}");
 }

@@ -455,7 +455,7 @@ pub(crate) fn queued(entry: &Message) -> Option<Queued> {
         },
         Kind::System | Kind::Other(_) => return None,
     };
-    Some(Queued { client_msg_id, outgoing })
+    Some(Queued { client_msg_id, outgoing, made_at: entry.sent_at })
 }
 
 fn take(timeline: &mut Timeline, log: &Log, mark: Seq, step: &Step) {
@@ -502,14 +502,14 @@ fn take(timeline: &mut Timeline, log: &Log, mark: Seq, step: &Step) {
             if entry.sender_id == *ME
                 && let Some(queued) = queued(entry)
             {
-                timeline.queued(queued, entry.sent_at);
+                timeline.queued(queued);
             }
         }
         Step::Refused(seq) => {
             let mut entry = log.entries[number(seq) - 1].clone();
             entry.client_msg_id = ClientMsgId::parse(&format!("refused-{seq}")).ok();
             if let Some(queued) = queued(&entry) {
-                timeline.queued(queued.clone(), entry.sent_at);
+                timeline.queued(queued.clone());
                 timeline.failed(&queued.client_msg_id, "gone");
             }
         }

@@ -38,7 +38,7 @@ fn happen(timeline: &mut Timeline, step: &Value, start: Moment) {
         "queued" => {
             let mut fields = what.clone();
             fields["conversation_id"] = json!("dm_ab");
-            timeline.queued(queued_of(&fields), read(&what["at"]));
+            timeline.queued(queued_of(&fields));
         }
         "receipts" => {
             check::<ReceiptsResult>(what);
@@ -230,6 +230,7 @@ fn queued_message(client_msg_id: ClientMsgId, reply_to: Option<Seq>) -> Queued {
     Queued {
         client_msg_id,
         outgoing: Outgoing::Message { target, body: "hi".to_owned(), reply_to, mentions: vec![], media: None },
+        made_at: Timestamp::default(),
     }
 }
 
@@ -260,7 +261,7 @@ fn take(timeline: &mut Timeline, own: u16, step: &Step) {
             let kind = if read { ReceiptKind::Read } else { ReceiptKind::Delivered };
             timeline.receipt(kind, &user(if own { "alice" } else { "bob" }), seq(number));
         }
-        Step::Queued(number) => timeline.queued(queued_message(own_id(number), None), Timestamp::from_millis(0)),
+        Step::Queued(number) => timeline.queued(queued_message(own_id(number), None)),
         Step::Failed(number) => timeline.failed(&own_id(number), "id_reused"),
         Step::Row { last, read } => timeline.row(&row(own, last, read)),
         Step::Open => timeline.open(),

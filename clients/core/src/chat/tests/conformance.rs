@@ -58,7 +58,7 @@ impl View {
             "queued" => {
                 let mut fields = what.clone();
                 fields["conversation_id"] = json!(id);
-                view.timeline_mut().queued(queued_of(&fields), read(&what["at"]));
+                view.timeline_mut().queued(queued_of(&fields));
             }
             "loaded" => {
                 let span = |span: &Value| Span { from: read(&span[0]), to: read(&span[1]) };
@@ -200,7 +200,7 @@ fn is_stored(item: &Item) -> bool {
     match &item.content {
         Content::Message(message) => message.seq.is_some(),
         Content::System { .. } | Content::Other(_) => true,
-        Content::Day(_) | Content::Unread(_) | Content::Gap { .. } => false,
+        Content::Day { day: _ } | Content::Unread { count: _ } | Content::Gap { .. } => false,
     }
 }
 
@@ -227,11 +227,11 @@ fn runs(snapshot: &Snapshot) -> Vec<Vec<&str>> {
 fn brief(item: &Item) -> String {
     let key = &item.key;
     match &item.content {
-        Content::Day(day) => {
+        Content::Day { day } => {
             assert_eq!(*key, format!("d{day}"));
             key.clone()
         }
-        Content::Unread(count) => format!("{key} {count}"),
+        Content::Unread { count } => format!("{key} {count}"),
         Content::Gap { after_seq, before_seq } => {
             assert_eq!(*key, format!("g{after_seq}"));
             format!("{key} to {before_seq}")

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wire::{ClientMsgId, ConversationId, Message, Request, Seq, UserId};
+use wire::{ClientMsgId, ConversationId, Message, Request, Seq, Timestamp, UserId};
 
 use super::frames::{check_request, check_server_frame};
 use super::script::{
@@ -93,7 +93,7 @@ impl Play {
 
     /// The client has an input, or only the time.
     fn turn(&mut self, input: impl Into<Option<Input>>) {
-        let step = self.core.turn(input.into().into_iter().collect(), self.now);
+        let step = self.core.turn(input.into().into_iter().collect(), self.now, Timestamp::default());
         for write in step.writes {
             match write {
                 Write::Change(change) => self.saved.apply(&change),
@@ -113,6 +113,7 @@ impl Play {
                     self.closes.push_back(link);
                 }
                 Output::Tell(event) => self.events.push_back(event),
+                Output::Load { .. } | Output::Show { .. } => panic!("no script has a view"),
                 Output::Answer { ask, result } => {
                     let name = self.calls.remove(&ask).expect("each call has one answer");
                     self.answers.insert(name, result.map(|reply| serde_json::to_value(reply).unwrap()));
@@ -366,7 +367,7 @@ impl Play {
     }
 
     fn expect_saved(&self, expected: &Value) {
-        let Saved { outbox, held, caught_up } = &self.saved;
+        let Saved { outbox, held, caught_up, .. } = &self.saved;
         let outbox: Vec<_> = outbox.iter().map(|queued| &queued.client_msg_id).collect();
         let mut saved = json!({"outbox": outbox, "held": held, "caught_up": caught_up});
         let mut expected = expected.clone();

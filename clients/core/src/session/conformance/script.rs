@@ -1,6 +1,5 @@
 //! The language of the scripts: how they spell steps, and the client's types.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -144,14 +143,15 @@ pub(super) fn timing(changed: &Value) -> Timing {
 
 pub(super) fn saved(saved: &Value) -> Saved {
     let held = if saved["held"].is_null() { json!({}) } else { saved["held"].clone() };
-    Saved { outbox: VecDeque::new(), held: read(&held), caught_up: read(&saved["caught_up"]) }
+    Saved { held: read(&held), caught_up: read(&saved["caught_up"]), ..Saved::default() }
 }
 
 /// Builds the content of the outbox from the fields of a script, in the form of a storage: the conversation is next to
 /// the change.
 pub(crate) fn queued_of(fields: &Value) -> Queued {
     let mut kept = fields.as_object().unwrap().clone();
-    kept.retain(|name, value| !value.is_null() && name != "at");
+    kept.retain(|_, value| !value.is_null());
+    let made_at = kept.remove("at");
     let place = ["to", "conversation_id"].map(|name| (name, kept.remove(name)));
     if let Some(change) = kept.values_mut().find(|value| value.is_object() && fields.get("body").is_none()) {
         for (name, value) in place {
@@ -160,6 +160,7 @@ pub(crate) fn queued_of(fields: &Value) -> Queued {
     } else {
         kept.insert("target".to_owned(), json!(target_of(fields)));
     }
+    kept.extend(made_at.map(|at| ("made_at".to_owned(), at)));
     read(&Value::Object(kept))
 }
 

@@ -13,12 +13,12 @@ use crate::session::conformance::script::{queued_of, read};
 
 pub(super) fn play(scenario: &Value, steps: &[Value]) {
     let mut list = Conversations::new(read(&scenario["user"]));
-    let mut version = 0;
+    let mut shown = ListSnapshot::default();
     for step in &steps[1..] {
         let place = format!("{}: {step}", scenario["name"]);
         let (name, what) = step.as_object().unwrap().iter().next().unwrap();
         match name.as_str() {
-            "expect" => expect(&mut list, what, &mut version, &place),
+            "expect" => shown = expect(&list, what, shown, &place),
             "row" => {
                 check::<Conversation>(what);
                 list.row(&read(what));
@@ -27,7 +27,7 @@ pub(super) fn play(scenario: &Value, steps: &[Value]) {
                 check::<Channel>(what);
                 list.channel(&read(what));
             }
-            "queued" => list.queued(queued_of(what), read(&what["at"])),
+            "queued" => list.queued(queued_of(what)),
             "direct" => assert_eq!(json!(list.direct(&read(&what["peer_id"]))), what["key"], "{place}"),
             "draft" => list.draft(key(what), what["text"].as_str().map(Draft::new)),
             "pin" => list.pin(key(what), read(&what["at"])),
@@ -55,25 +55,25 @@ fn moment(ms: &Value) -> Moment {
     Moment::default() + Duration::from_millis(ms.as_u64().unwrap_or_default())
 }
 
-fn expect(list: &mut Conversations, expected: &Value, version: &mut u64, place: &str) {
+fn expect(list: &Conversations, expected: &Value, before: ListSnapshot, place: &str) -> ListSnapshot {
     let filter = Filter {
         archived: expected["archived"] == true,
         kinds: expected.get("kinds").map(read).unwrap_or_default(),
         words: expected["words"].as_str().unwrap_or_default().to_owned(),
     };
     let at = expected.get("at").map_or(Timestamp::default(), read);
-    let snapshot = list.snapshot(&filter, moment(&expected["now"]), at).clone();
+    let snapshot = list.snapshot(&before, &filter, moment(&expected["now"]), at);
     for (name, expected) in expected.as_object().unwrap() {
         let found = match name.as_str() {
             "rows" => snapshot.rows.iter().map(|row| brief(row)).collect(),
             "unread" => json!(snapshot.unread),
-            "changed" => json!(snapshot.version > *version),
+            "changed" => json!(snapshot.version > before.version),
             "archived" | "kinds" | "words" | "at" | "now" => continue,
             other => panic!("a list has no {other}"),
         };
         assert_eq!(found, *expected, "{place}: {name}");
     }
-    *version = snapshot.version;
+    snapshot
 }
 
 fn brief(row: &ChatRow) -> String {

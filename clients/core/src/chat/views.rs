@@ -1,0 +1,613 @@
+//! The open views: which events, rows and pages each one gets, and what they still need.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use wire::limits::{INBOX_LIMIT_MAX, PRESENCE_USERS_MAX};
+use wire::{
+    Action, ChannelsRequest, ClientMsgId, Conversation, ConversationId, ConversationKind, HistoryRequest, InboxRequest,
+    PresenceRequest, ReceiptsRequest, Reply, Seq, Side, Target, Timestamp, UserId, direct_conversation_id,
+};
+
+use super::conversations::{Conversations, Filter, ListSnapshot};
+use super::messages::{Messages, Request, Snapshot};
+use super::row::ChatRow;
+use super::window::{At, PAGE};
+use super::zone::Zone;
+use crate::saved::Queued;
+use crate::store::{KnownMember, Window};
+use crate::turn::AskId;
+use crate::{Draft, Error, Event, Moment, ReceiptKind, State};
+
+/// A view of the app, by the number that the app gave it.
+pub type ViewId = u64;
+
+/// A read from the message store.
+pub type LoadId = u64;
+
+/// The content of a view.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ViewOf {
+    /// The chat list.
+    Chats(Filter),
+    /// The messages of a conversation.
+    Messages {
+        /// The conversation, or the other user of a direct one, which need not exist yet.
+        with: Target,
+        /// Where the view opens.
+        at: At,
+    },
+}
+
+/// An act of the user in a view.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Act {
+    /// Selects other rows of the chat list.
+    Filter(Filter),
+    /// Shows older messages: the user has come near the first item.
+    Older,
+    /// Shows newer messages: the user has come near the last item.
+    Newer,
+    /// Shows another part of the conversation.
+    Jump(At),
+    /// The item with this key was on the screen. See [`Messages::seen`].
+    Seen(String),
+}
+
+/// What a view shows now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shown {
+    /// The chat list.
+    Chats(ListSnapshot),
+    /// A conversation.
+    Messages(Screen),
+}
+
+/// What the view of a conversation shows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Screen {
+    /// The conversation. A direct one has its id before its first message.
+    pub conversation_id: ConversationId,
+    /// The conversation's row of the chat list: its title, who is typing, whether the peer is online. `None` as long as
+    /// the conversation does not exist.
+    pub chat: Option<Arc<ChatRow>>,
+    /// The messages.
+    pub messages: Snapshot,
+}
+
+/// What to read from the message store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// The chat list and the drafts.
+    Start,
+    /// [`PAGE`] messages of a conversation on one side, its row and its members.
+    Window {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// The side.
+        side: Side,
+    },
+}
+
+/// The result of a [`Load`].
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "it is passed on at once")]
+pub enum Found {
+    /// No store exists, or it can't be read.
+    Nothing,
+    /// The result of [`Load::Start`].
+    Start {
+        /// The rows of the chat list.
+        chats: Vec<Conversation>,
+        /// The drafts.
+        drafts: BTreeMap<Target, Draft>,
+    },
+    /// The result of [`Load::Window`].
+    Window {
+        /// The row of the chat list.
+        row: Option<Conversation>,
+        /// The known members.
+        members: Vec<KnownMember>,
+        /// The messages.
+        window: Window,
+    },
+}
+
+/// Something that a view needs of the session.
+#[derive(Debug)]
+pub(crate) enum Need {
+    Load(LoadId, Load),
+    /// The reply goes to [`Views::answered`].
+    Ask(AskId, Action),
+    Read(ConversationId, Seq),
+    Watch(AskId, ConversationId),
+    Unwatch(ConversationId),
+    /// The last of these users are no longer shown.
+    UnwatchPresence,
+    /// The whole chat list has come.
+    Listed,
+}
+
+/// Why a view made a request.
+#[derive(Debug)]
+enum Purpose {
+    List,
+    Channels,
+    History(ViewId, Side),
+    /// The marks of the members.
+    Marks(ViewId, ConversationId),
+    Presence,
+    /// The reply has nothing for a view.
+    Nothing,
+}
+
+#[derive(Debug)]
+struct List {
+    filter: Filter,
+    snapshot: ListSnapshot,
+    is_shown: bool,
+}
+
+#[derive(Debug)]
+struct Conversing {
+    id: ConversationId,
+    peer_id: Option<UserId>,
+    messages: Messages,
+    /// The store has been read once, so the view has something to show.
+    is_loaded: bool,
+    shown: Option<Screen>,
+}
+
+/// All views of the app. Without one, nothing is kept here but what was refused.
+#[derive(Debug)]
+pub(crate) struct Views {
+    me: UserId,
+    zone: Zone,
+    /// `None` until the first view opens.
+    chats: Option<Conversations>,
+    /// The rows of the store are in `chats`.
+    is_started: bool,
+    /// All rows of the server are in the store.
+    is_listed: bool,
+    is_caught_up: bool,
+    lists: BTreeMap<ViewId, List>,
+    open: BTreeMap<ViewId, Conversing>,
+    asked: BTreeMap<AskId, Purpose>,
+    loads: BTreeMap<LoadId, (ViewId, Side)>,
+    watched: Vec<UserId>,
+    last_id: u64,
+    needs: Vec<Need>,
+    /// Something has come since the last snapshots.
+    is_changed: bool,
+    /// When a snapshot changes without an input.
+    changes_at: Option<Moment>,
+}
+
+/// Requests of views have numbers from here on. Those of an app are below.
+const FIRST_ASK: AskId = 1 << 63;
+
+/// Returns whether a view has made this request.
+pub(crate) fn is_of_view(ask: AskId) -> bool {
+    ask >= FIRST_ASK
+}
+
+/// Input from the session.
+impl Views {
+    pub(crate) fn new(me: UserId, is_listed: bool) -> Self {
+        Self {
+            me,
+            zone: Zone::default(),
+            chats: None,
+            is_started: false,
+            is_listed,
+            is_caught_up: false,
+            lists: BTreeMap::new(),
+            open: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            loads: BTreeMap::new(),
+            watched: Vec::new(),
+            last_id: 0,
+            needs: Vec::new(),
+            is_changed: false,
+            changes_at: None,
+        }
+    }
+
+    /// Takes any event that the app gets.
+    pub(crate) fn event(&mut self, event: &Event, now: Moment) {
+        if let Event::State(state) = event {
+            self.is_caught_up = *state == State::CaughtUp;
+        }
+        let Some(chats) = &mut self.chats else { return };
+        self.is_changed = true;
+        chats.event(event, now);
+        for view in self.open.values_mut() {
+            view.messages.event(event, now);
+        }
+        if matches!(event, Event::State(State::CaughtUp)) {
+            self.list_all();
+            for view in self.open.keys().copied().collect::<Vec<_>>() {
+                self.ask_marks(view);
+            }
+        }
+    }
+
+    /// Takes a request that is in the outbox now.
+    pub(crate) fn queued(&mut self, queued: &Queued) {
+        let Some(chats) = &mut self.chats else { return };
+        self.is_changed = true;
+        for view in self.open.values_mut().filter(|view| view.is_for(queued)) {
+            view.messages.timeline_mut().queued(queued.clone());
+        }
+        chats.queued(queued.clone());
+    }
+
+    /// Takes a mark that the user has set, in a view or elsewhere in the app.
+    pub(crate) fn read(&mut self, id: &ConversationId, seq: Seq) {
+        let Some(chats) = &mut self.chats else { return };
+        self.is_changed = true;
+        chats.read(id, seq);
+        for view in self.open.values_mut().filter(|view| view.id == *id) {
+            view.messages.timeline_mut().receipt(ReceiptKind::Read, &self.me, seq);
+        }
+    }
+
+    /// Removes a request that the server refused, from all views.
+    pub(crate) fn dismiss(&mut self, client_msg_id: &ClientMsgId) {
+        let Some(chats) = &mut self.chats else { return };
+        self.is_changed = true;
+        chats.dismiss(client_msg_id);
+        for view in self.open.values_mut() {
+            view.messages.timeline_mut().dismiss(client_msg_id);
+        }
+    }
+
+    /// Takes a draft that the store has now.
+    pub(crate) fn draft(&mut self, target: &Target, draft: Option<Draft>) {
+        let Some(chats) = &mut self.chats else { return };
+        self.is_changed = true;
+        chats.draft_of(target, draft);
+    }
+
+    /// Takes what the store has. `unsent` is the outbox, and `refused` what the server refused for good.
+    pub(crate) fn loaded(&mut self, load: LoadId, found: Found, unsent: &[Queued], refused: &[(Queued, String)]) {
+        self.is_changed = true;
+        let Some(chats) = &mut self.chats else { return };
+        if let Some((view, side)) = self.loads.remove(&load) {
+            let Some(view) = self.open.get_mut(&view) else { return };
+            let (row, members, window) = match found {
+                Found::Window { row, members, window } => (row, members, window),
+                Found::Nothing | Found::Start { .. } => (None, vec![], Window::default()),
+            };
+            let timeline = view.messages.timeline_mut();
+            for member in members {
+                timeline.receipt(ReceiptKind::Delivered, &member.user_id, member.delivered_seq);
+                timeline.receipt(ReceiptKind::Read, &member.user_id, member.read_seq);
+            }
+            if let Some(row) = row {
+                timeline.row(&row);
+                chats.row(&row);
+            }
+            view.messages.loaded(side, window);
+            view.is_loaded = true;
+        } else if !mem::replace(&mut self.is_started, true) {
+            if let Found::Start { chats: rows, drafts } = found {
+                rows.iter().for_each(|row| chats.row(row));
+                drafts.into_iter().for_each(|(target, draft)| chats.draft_of(&target, Some(draft)));
+            }
+            unsent.iter().for_each(|queued| chats.queued(queued.clone()));
+            for (queued, code) in refused {
+                chats.queued(queued.clone());
+                chats.failed(&queued.client_msg_id, code);
+            }
+        }
+    }
+
+    /// Takes the reply to a request of a view.
+    pub(crate) fn answered(&mut self, ask: AskId, result: Result<Reply, Error>) {
+        let (Some(purpose), Some(chats)) = (self.asked.remove(&ask), &mut self.chats) else { return };
+        self.is_changed = true;
+        match (purpose, result) {
+            (Purpose::List, Ok(Reply::Inbox(page))) => {
+                page.conversations.iter().for_each(|row| chats.row(row));
+                if page.next_cursor.is_some() {
+                    self.ask_list(page.next_cursor);
+                } else {
+                    self.is_listed = true;
+                    self.needs.push(Need::Listed);
+                }
+            }
+            (Purpose::Channels, Ok(Reply::Channels(page))) => {
+                page.conversations.iter().for_each(|row| chats.channel(row));
+                if page.next_cursor.is_some() {
+                    self.ask(Purpose::Channels, ChannelsRequest { cursor: page.next_cursor });
+                }
+            }
+            (Purpose::Presence, Ok(Reply::Presence(answer))) => chats.presence(&answer.users),
+            (Purpose::History(view, side), result) => {
+                let Some(view) = self.open.get_mut(&view) else { return };
+                match result {
+                    Ok(Reply::History(page)) => view.messages.page(side, page),
+                    // The other user has no message of this one yet.
+                    Err(Error::Refused { code, .. }) if code == "not_member" && view.peer_id.is_some() => {
+                        view.messages.empty(side);
+                    }
+                    _ => view.messages.lost(side),
+                }
+            }
+            (Purpose::Marks(view, id), Ok(Reply::Receipts(page))) => {
+                let Some(open) = self.open.get_mut(&view) else { return };
+                open.messages.timeline_mut().receipts(&page);
+                if page.next_cursor.is_some() {
+                    let request =
+                        ReceiptsRequest { conversation_id: id.clone(), limit: MARKS, cursor: page.next_cursor };
+                    self.ask(Purpose::Marks(view, id), request);
+                }
+            }
+            (Purpose::Marks(view, _), Ok(Reply::History(page))) => {
+                if let Some(open) = self.open.get_mut(&view) {
+                    open.messages.timeline_mut().history(page);
+                }
+            }
+            // Views stay as they are. After the next reconnect, they ask again.
+            _ => {}
+        }
+    }
+}
+
+/// The number of members in a page of marks.
+const MARKS: u64 = 100;
+
+/// Input from the user.
+impl Views {
+    /// Opens a view.
+    pub(crate) fn open(&mut self, view: ViewId, of: ViewOf, unsent: &[Queued], refused: &[(Queued, String)]) {
+        self.is_changed = true;
+        self.close(view);
+        if self.chats.is_none() {
+            self.chats = Some(Conversations::new(self.me.clone()));
+            let load = self.next_id();
+            self.needs.push(Need::Load(load, Load::Start));
+            self.list_all();
+        }
+        match of {
+            ViewOf::Chats(filter) => {
+                self.lists.insert(view, List { filter, snapshot: ListSnapshot::default(), is_shown: false });
+            }
+            ViewOf::Messages { with, at } => {
+                let (id, peer_id) = match with {
+                    Target::User(peer) => (direct_conversation_id(&self.me, &peer), Some(peer)),
+                    Target::Conversation(id) => {
+                        let peer = self.chats.as_ref().and_then(|chats| chats.peer_of(&id));
+                        (id, peer)
+                    }
+                };
+                let messages = Messages::new(self.me.clone(), id.clone(), at, self.zone.clone());
+                let mut open = Conversing { id: id.clone(), peer_id, messages, is_loaded: false, shown: None };
+                let timeline = open.messages.timeline_mut();
+                if id.is_channel() {
+                    timeline.is(ConversationKind::Channel);
+                } else if id.is_group() {
+                    timeline.is(ConversationKind::Group);
+                }
+                for queued in unsent {
+                    open.take(queued, None);
+                }
+                for (queued, code) in refused {
+                    open.take(queued, Some(code));
+                }
+                self.open.insert(view, open);
+                if id.is_channel() {
+                    let ask = self.next_ask(Purpose::Nothing);
+                    self.needs.push(Need::Watch(ask, id));
+                } else {
+                    self.ask_marks(view);
+                }
+            }
+        }
+    }
+
+    /// Takes an act of the user in a view.
+    pub(crate) fn act(&mut self, view: ViewId, act: Act) {
+        self.is_changed = true;
+        match (act, self.lists.get_mut(&view), self.open.get_mut(&view)) {
+            (Act::Filter(filter), Some(list), _) => list.filter = filter,
+            (Act::Older, _, Some(open)) => open.messages.older(),
+            (Act::Newer, _, Some(open)) => open.messages.newer(),
+            (Act::Jump(at), _, Some(open)) => open.messages.jump(at),
+            (Act::Seen(key), _, Some(open)) => {
+                if let Some(seq) = open.messages.seen(&key) {
+                    self.needs.push(Need::Read(open.id.clone(), seq));
+                }
+            }
+            // The view is closed, or has no such act.
+            _ => {}
+        }
+    }
+
+    /// The user has read everything of a conversation, on the screen or not.
+    pub(crate) fn read_all(&mut self, id: &ConversationId) {
+        if let Some(seq) = self.chats.as_mut().and_then(|chats| chats.read_all_of(id)) {
+            self.needs.push(Need::Read(id.clone(), seq));
+        }
+    }
+
+    /// Closes a view.
+    pub(crate) fn close(&mut self, view: ViewId) {
+        self.lists.remove(&view);
+        let Some(closed) = self.open.remove(&view) else { return };
+        if closed.id.is_channel() && self.open.values().all(|open| open.id != closed.id) {
+            self.needs.push(Need::Unwatch(closed.id));
+        }
+        self.is_changed = true;
+    }
+
+    /// Sets the user's time zone, at the start and whenever it changes.
+    pub(crate) fn set_zone(&mut self, zone: Zone) {
+        self.is_changed = true;
+        for view in self.open.values_mut() {
+            view.messages.set_zone(zone.clone());
+        }
+        self.zone = zone;
+    }
+}
+
+/// Output.
+impl Views {
+    /// Returns what the views need and have not requested yet.
+    pub(crate) fn needs(&mut self) -> Vec<Need> {
+        if self.is_changed {
+            self.pages();
+            self.presence();
+        }
+        mem::take(&mut self.needs)
+    }
+
+    fn pages(&mut self) {
+        let mut wanted = Vec::new();
+        for (view, open) in &mut self.open {
+            wanted.extend(open.messages.requests().into_iter().map(|request| (*view, open.id.clone(), request)));
+        }
+        for (view, conversation_id, request) in wanted {
+            match request {
+                Request::Load(side) => {
+                    let load = self.next_id();
+                    self.loads.insert(load, (view, side));
+                    self.needs.push(Need::Load(load, Load::Window { conversation_id, side }));
+                }
+                Request::History(side) => {
+                    let limit = PAGE as u64;
+                    self.ask(Purpose::History(view, side), HistoryRequest { conversation_id, side, limit });
+                }
+            }
+        }
+    }
+
+    /// Watches the peers of the open conversations.
+    fn presence(&mut self) {
+        let mut peers: Vec<UserId> = self.open.values().filter_map(|open| open.peer_id.clone()).collect();
+        peers.sort_unstable();
+        peers.dedup();
+        peers.truncate(PRESENCE_USERS_MAX);
+        peers.retain(|peer| *peer != self.me);
+        if peers == self.watched {
+            return;
+        }
+        self.watched.clone_from(&peers);
+        if peers.is_empty() {
+            self.needs.push(Need::UnwatchPresence);
+        } else {
+            self.ask(Purpose::Presence, PresenceRequest { user_ids: peers, watch: true });
+        }
+    }
+
+    /// Returns the views whose content has changed.
+    pub(crate) fn changed(&mut self, now: Moment, wall: Timestamp) -> Vec<(ViewId, Shown)> {
+        let is_due = self.changes_at.is_some_and(|at| at <= now);
+        let Some(chats) = self.chats.as_ref().filter(|_| self.is_changed || is_due) else { return vec![] };
+        self.is_changed = false;
+        let mut changed = Vec::new();
+        for (view, list) in self.lists.iter_mut().filter(|_| self.is_started) {
+            let snapshot = chats.snapshot(&list.snapshot, &list.filter, now, wall);
+            if !list.is_shown || snapshot.version > list.snapshot.version {
+                (list.snapshot, list.is_shown) = (snapshot.clone(), true);
+                changed.push((*view, Shown::Chats(snapshot)));
+            }
+        }
+        for (view, open) in self.open.iter_mut().filter(|(_, open)| open.is_loaded) {
+            let row = chats.row_of(&open.id, open.peer_id.as_ref(), now, wall);
+            let before = open.shown.as_ref().and_then(|shown| shown.chat.clone());
+            let chat = row.map(|row| before.filter(|before| **before == row).unwrap_or_else(|| Arc::new(row)));
+            let messages = open.messages.snapshot().clone();
+            let screen = Screen { conversation_id: open.id.clone(), chat, messages };
+            if open.shown.as_ref() != Some(&screen) {
+                open.shown = Some(screen.clone());
+                changed.push((*view, Shown::Messages(screen)));
+            }
+        }
+        self.changes_at = chats.changes_at(now, wall);
+        changed
+    }
+
+    /// Returns when a snapshot changes without an input.
+    pub(crate) fn next(&self) -> Option<Moment> {
+        self.changes_at.filter(|_| !self.lists.is_empty() || !self.open.is_empty())
+    }
+
+    /// Requests the rows of the list that no device event brings: all of them once, and those of channels.
+    fn list_all(&mut self) {
+        if !self.is_caught_up {
+            return;
+        }
+        let is_asked = |purpose: &Purpose| matches!(purpose, Purpose::List | Purpose::Channels);
+        if self.asked.values().any(is_asked) {
+            return;
+        }
+        if !self.is_listed {
+            self.ask_list(None);
+        }
+        self.ask(Purpose::Channels, ChannelsRequest { cursor: None });
+    }
+
+    fn ask_list(&mut self, cursor: Option<String>) {
+        self.ask(Purpose::List, InboxRequest { limit: INBOX_LIMIT_MAX, cursor, since: None });
+    }
+
+    /// Requests how far the others have come. No event has reported what happened while this device was away.
+    fn ask_marks(&mut self, view: ViewId) {
+        let Some(open) = self.open.get(&view) else { return };
+        let is_asked = |purpose: &Purpose| matches!(purpose, Purpose::Marks(asked, _) if *asked == view);
+        if open.id.is_channel() || self.asked.values().any(is_asked) {
+            return;
+        }
+        let conversation_id = open.id.clone();
+        let purpose = Purpose::Marks(view, conversation_id.clone());
+        if conversation_id.is_group() {
+            self.ask(purpose, ReceiptsRequest { conversation_id, limit: MARKS, cursor: None });
+        } else {
+            // A page of a direct conversation has the marks.
+            self.ask(purpose, HistoryRequest { conversation_id, side: Side::Newest, limit: 1 });
+        }
+    }
+
+    fn ask(&mut self, purpose: Purpose, request: impl Into<Action>) {
+        let ask = self.next_ask(purpose);
+        self.needs.push(Need::Ask(ask, request.into()));
+    }
+
+    fn next_ask(&mut self, purpose: Purpose) -> AskId {
+        let ask = FIRST_ASK + self.next_id();
+        self.asked.insert(ask, purpose);
+        ask
+    }
+
+    fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+}
+
+impl Conversing {
+    fn is_for(&self, queued: &Queued) -> bool {
+        match queued.outgoing.target() {
+            Some(Target::Conversation(id)) => id == self.id,
+            Some(Target::User(user)) => self.peer_id.as_ref() == Some(&user),
+            None => false,
+        }
+    }
+
+    fn take(&mut self, queued: &Queued, refused: Option<&String>) {
+        if self.is_for(queued) {
+            let timeline = self.messages.timeline_mut();
+            timeline.queued(queued.clone());
+            if let Some(code) = refused {
+                timeline.failed(&queued.client_msg_id, code.clone());
+            }
+        }
+    }
+}
