@@ -124,6 +124,10 @@ impl Core {
         self.ping_due(now);
         self.serve_views();
         self.send_due(now);
+        // What was told until here can make a view need more.
+        if self.serve_views() {
+            self.send_due(now);
+        }
         self.show_views();
         Step {
             writes: mem::take(&mut self.writes),

@@ -8,6 +8,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pigeonhole_core::chat::{Load, LoadId, Shown, ViewId, ViewOf};
 use pigeonhole_core::{Ask, AskId, Core, Input, LinkId, Moment, Output, Put, PutEnd, PutNews, Queued, Step};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
@@ -15,9 +16,10 @@ use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time::{sleep, timeout};
 use wire::{ClientMsgId, Reply};
 
+use crate::clock::{now, time_of_day};
 use crate::dial::{Dialer, run_link};
 use crate::kept::Kept;
-use crate::{Error, Event, State, Stats, Why, now};
+use crate::{Error, Event, State, Stats, Why};
 
 /// While nothing has to be done at any known time.
 const IDLE: Duration = Duration::from_secs(60 * 60);
@@ -27,14 +29,37 @@ const INPUTS_MAX: usize = 256;
 /// The channel on which the app waits for a reply.
 pub(crate) type Waiter = oneshot::Sender<Result<Reply, Error>>;
 
+/// Gives the content of a view to the app.
+pub(crate) type Show = Box<dyn Fn(Shown) + Send + Sync>;
+
 /// A command from the app to the task.
 pub(crate) enum Command {
-    Keep { queued: Queued, kept_tx: oneshot::Sender<Result<(), Error>>, stored_tx: Waiter },
-    Ask { what: Ask, reply_tx: Waiter },
-    Cancel { client_msg_id: ClientMsgId, cancelled_tx: oneshot::Sender<bool> },
+    Keep {
+        queued: Queued,
+        kept_tx: oneshot::Sender<Result<(), Error>>,
+        stored_tx: Waiter,
+    },
+    Ask {
+        what: Ask,
+        reply_tx: Waiter,
+    },
+    Cancel {
+        client_msg_id: ClientMsgId,
+        cancelled_tx: oneshot::Sender<bool>,
+    },
     Input(Input),
-    Outbox { outbox_tx: oneshot::Sender<Vec<Queued>> },
-    Close { closed_tx: oneshot::Sender<()> },
+    /// `show` draws the content of the view, whenever it changes.
+    Open {
+        view: ViewId,
+        of: ViewOf,
+        show: Show,
+    },
+    Outbox {
+        outbox_tx: oneshot::Sender<Vec<Queued>>,
+    },
+    Close {
+        closed_tx: oneshot::Sender<()>,
+    },
 }
 
 pub(crate) struct Driver {
@@ -62,6 +87,7 @@ impl Driver {
             wake_at: None,
             stuck: None,
             waiting: Waiting::default(),
+            views: BTreeMap::new(),
             event_tx,
             stats_tx,
             leaving: None,
@@ -80,6 +106,7 @@ struct Running {
     wake_at: Option<Moment>,
     stuck: Option<Stuck>,
     waiting: Waiting,
+    views: BTreeMap<ViewId, Show>,
     event_tx: UnboundedSender<Event>,
     stats_tx: watch::Sender<Stats>,
     leaving: Option<oneshot::Sender<()>>,
@@ -151,7 +178,16 @@ impl Running {
                 self.waiting.cancels.insert(ask, cancelled_tx);
                 self.inputs.push(Input::Ask { ask, what: Ask::Cancel(client_msg_id) });
             }
-            Command::Input(input) => self.inputs.push(input),
+            Command::Input(input) => {
+                if let Input::Close(view) = &input {
+                    self.views.remove(view);
+                }
+                self.inputs.push(input);
+            }
+            Command::Open { view, of, show } => {
+                self.views.insert(view, show);
+                self.inputs.push(Input::Open { view, of });
+            }
             Command::Outbox { outbox_tx } => {
                 // An app that no longer waits does not need it.
                 let _ = outbox_tx.send(self.core.outbox());
@@ -241,7 +277,23 @@ impl Running {
                 // The app need not listen.
                 let _ = self.event_tx.send(event);
             }
+            Output::Load { load, what } => self.load(load, what),
+            Output::Show { view, shown } => {
+                if let Some(show) = self.views.get(&view) {
+                    show(shown);
+                }
+            }
         }
+    }
+
+    /// Reads the store outside the task, which must not block.
+    fn load(&self, load: LoadId, what: Load) {
+        let (kept, input_tx) = (self.kept.clone(), self.links.input_tx.clone());
+        tokio::spawn(async move {
+            let found = kept.load(what).await;
+            // If the client has ended, the receiver is gone.
+            let _ = input_tx.send(Input::Loaded { load, found });
+        });
     }
 
     async fn leave(mut self) {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pigeonhole_core::chat::{Found, Load};
 use pigeonhole_core::{Saved, Write};
 use pigeonhole_store::Store;
 use tokio::task::spawn_blocking;
@@ -35,6 +36,11 @@ impl Kept {
         store.as_mut().ok_or(Error::Closed)?.apply(writes, lasting).map_err(failed)
     }
 
+    /// Returns an error if there is no message store.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.0.as_ref().map(drop).ok_or_else(without)
+    }
+
     /// Reads from the store, outside the task, which must not block.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
@@ -43,11 +49,16 @@ impl Kept {
         let kept = self.clone();
         let reading = spawn_blocking(move || {
             let Some(store) = kept.lock() else {
-                return Err(Error::Config("the client has no message store: set Config::store".to_owned()));
+                return Err(without());
             };
             read(store.as_ref().ok_or(Error::Closed)?).map_err(failed)
         });
         reading.await.map_err(io::Error::other)?
+    }
+
+    /// Reads what a view needs. A view that gets nothing asks the server.
+    pub(crate) async fn load(&self, what: Load) -> Found {
+        self.read(move |store| store.load(&what)).await.unwrap_or(Found::Nothing)
     }
 
     /// Closes the file, so that another client may open it.
@@ -61,6 +72,10 @@ impl Kept {
         // A transaction that panicked is rolled back, so the store is whole.
         Some(self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+fn without() -> Error {
+    Error::Config("the client has no message store: set Config::store".to_owned())
 }
 
 fn failed(error: pigeonhole_store::Error) -> Error {

@@ -70,6 +70,7 @@
 
 #[cfg(feature = "media")]
 mod attachment;
+mod chat;
 mod client;
 mod clock;
 mod config;
@@ -83,9 +84,13 @@ mod transfer;
 
 #[cfg(feature = "media")]
 pub use attachment::Attachment;
+pub use chat::{Chat, View};
 pub use client::{Client, Events, Report, Sent};
 pub use clock::now;
 pub use config::{Config, TokenError};
+pub use pigeonhole_core::chat::{
+    At, ChatRow, Content, Filter, Item, Line, ListSnapshot, MessageItem, Progress, Refused, Run, Screen, Snapshot, Zone,
+};
 pub use pigeonhole_core::{
     About, Draft, EVERYBODY, Error, Event, Keeper, Moment, NewGroup, Outgoing, Queued, Readers, ReceiptKind, Source,
     Span, State, Stats, Tick, Timeline, TimelineEntry, Timing, TokenNeed, Unsent, Upload, Why, Window,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use pigeonhole_core::chat::{Found, Load, PAGE};
 use pigeonhole_core::{Draft, Folded, KnownMember, Query, Saved, Window};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use wire::{Conversation, ConversationId, Message, Seq, Side, Target, Timestamp, UserId};
@@ -65,6 +66,29 @@ impl Reader {
     /// The store can't be read.
     pub fn chats(&self) -> Result<Vec<Conversation>, Error> {
         self.read(chats)
+    }
+
+    /// Returns a row of the chat list.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn chat(&self, id: &ConversationId) -> Result<Option<Conversation>, Error> {
+        self.read(|connection| chat(connection, id))
+    }
+
+    /// Reads what a view needs.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn load(&self, what: &Load) -> Result<Found, Error> {
+        self.read(|connection| match what {
+            Load::Start => Ok(Found::Start { chats: chats(connection)?, drafts: drafts(connection)? }),
+            Load::Window { conversation_id: id, side } => Ok(Found::Window {
+                row: chat(connection, id)?,
+                members: members_of(connection, id)?,
+                window: window(connection, id, *side, PAGE)?,
+            }),
+        })
     }
 
     /// Returns the number of unread messages in all conversations that are not archived.
@@ -173,6 +197,12 @@ fn chats(connection: &Connection) -> Result<Vec<Conversation>, Error> {
     let mut list = connection.prepare_cached(list)?;
     let rows = list.query_map((), |row| row.get::<_, String>(0))?;
     rows.map(|row| Ok(serde_json::from_str(&row?)?)).collect()
+}
+
+fn chat(connection: &Connection, id: &ConversationId) -> Result<Option<Conversation>, Error> {
+    let mut select = connection.prepare_cached("SELECT listed FROM conversation WHERE id = ?")?;
+    let listed: Option<Option<String>> = select.query_row([id.as_str()], |row| row.get(0)).optional()?;
+    listed.flatten().map(|listed| Ok(serde_json::from_str(&listed)?)).transpose()
 }
 
 fn drafts(connection: &Connection) -> Result<BTreeMap<Target, Draft>, Error> {

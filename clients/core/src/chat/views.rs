@@ -7,8 +7,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use wire::limits::{INBOX_LIMIT_MAX, PRESENCE_USERS_MAX};
 use wire::{
-    Action, ChannelsRequest, ClientMsgId, Conversation, ConversationId, ConversationKind, HistoryRequest, InboxRequest,
-    PresenceRequest, ReceiptsRequest, Reply, Seq, Side, Target, Timestamp, UserId, direct_conversation_id,
+    Action, ChannelsRequest, ClientMsgId, Conversation, ConversationId, ConversationKind, HistoryRequest,
+    HistoryResult, InboxRequest, PresenceRequest, ReceiptsRequest, Reply, Seq, Side, Target, Timestamp, UserId,
+    direct_conversation_id,
 };
 
 use super::conversations::{Conversations, Filter, ListSnapshot};
@@ -351,7 +352,8 @@ impl Views {
             }
             (Purpose::Marks(view, _), Ok(Reply::History(page))) => {
                 if let Some(open) = self.open.get_mut(&view) {
-                    open.messages.timeline_mut().history(page);
+                    // The message itself comes with a page of the view.
+                    open.messages.timeline_mut().history(HistoryResult { messages: vec![], ..page });
                 }
             }
             // Views stay as they are. After the next reconnect, they ask again.

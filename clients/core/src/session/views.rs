@@ -29,9 +29,11 @@ impl Core {
         self.store(|| Write::Draft { target, draft });
     }
 
-    /// Makes the requests of the views.
-    pub(super) fn serve_views(&mut self) {
-        for need in self.views.needs() {
+    /// Makes the requests of the views. Returns whether there were any.
+    pub(super) fn serve_views(&mut self) -> bool {
+        let needs = self.views.needs();
+        let has_needs = !needs.is_empty();
+        for need in needs {
             match need {
                 Need::Load(load, what) => self.outputs.push(Output::Load { load, what }),
                 Need::Ask(ask, action) => self.call(action, ask),
@@ -43,6 +45,7 @@ impl Core {
                 Need::Listed => {}
             }
         }
+        has_needs
     }
 
     pub(super) fn show_views(&mut self) {

@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use wire::{Conversation, ConversationId, Message, Seq, Side, Target, UserId};
 
 use super::{Folded, KnownMember, Span, Tables, Window, Write, apply, order_of_chats};
+use crate::chat::{Found, Load, PAGE};
 use crate::group::Draft;
 use crate::saved::{Saved, StorageChange};
 use crate::words::Query;
@@ -71,6 +72,18 @@ impl MemStore {
         }
         let spans = self.rows.spans.get(id).cloned().unwrap_or_default();
         Window { messages, spans }
+    }
+
+    /// Reads what a view needs.
+    pub fn load(&self, what: &Load) -> Found {
+        match what {
+            Load::Start => Found::Start { chats: self.chats(), drafts: self.drafts() },
+            Load::Window { conversation_id: id, side } => Found::Window {
+                row: self.rows.list.get(id).cloned(),
+                members: self.members(id),
+                window: self.window(id, *side, PAGE),
+            },
+        }
     }
 
     /// Returns a conversation's members, in the order of their ids.

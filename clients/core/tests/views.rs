@@ -1,0 +1,403 @@
+//! Views through the front door of the core: the app's inputs and the server's frames go in, frames and what to draw come
+//! out. The store is the one in memory.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test")]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pigeonhole_core::chat::{
+    Act, At, Content, Filter, ListSnapshot, MessageItem, Progress, Screen, Shown, ViewId, ViewOf,
+};
+use pigeonhole_core::{
+    Ask, Core, Draft, Input, Keeper, LinkId, MemStore, Moment, Outgoing, Output, Queued, Setup, Timing, Why,
+};
+use serde_json::{Value, json};
+use wire::{ClientMsgId, ConversationId, Seq, Target, Timestamp, UserId, direct_conversation_id};
+
+const LIST: ViewId = 1;
+const CHAT: ViewId = 2;
+
+fn user(id: &str) -> UserId {
+    UserId::parse(id).unwrap()
+}
+
+fn with_bob() -> ConversationId {
+    direct_conversation_id(&user("alice"), &user("bob"))
+}
+
+/// Alice's device.
+struct Device {
+    core: Core,
+    store: MemStore,
+    now: Moment,
+    wake_at: Option<Moment>,
+    link: LinkId,
+    shown: BTreeMap<ViewId, Shown>,
+    /// Requests that the server has not answered.
+    asked: Vec<Value>,
+    answers: BTreeMap<u64, Result<Value, String>>,
+}
+
+impl Device {
+    fn new(store: MemStore) -> Self {
+        let setup = Setup { me: user("alice"), timing: Timing::default(), keeper: Keeper::Store, saved: store.saved() };
+        let core = Core::new(setup, 7);
+        let (shown, asked, answers) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+        let mut device = Self { core, store, now: Moment::default(), wake_at: None, link: 0, shown, asked, answers };
+        device.turn(vec![]);
+        device
+    }
+
+    fn restarted(self) -> Self {
+        Self::new(self.store)
+    }
+
+    fn turn(&mut self, inputs: Vec<Input>) {
+        let wall = Timestamp::parse("2026-11-20T12:00:00.000Z").unwrap();
+        let step = self.core.turn(inputs, self.now, wall);
+        self.store.apply(&step.writes);
+        self.wake_at = step.wake_at;
+        let mut loaded = Vec::new();
+        for output in step.outputs {
+            match output {
+                Output::Dial { link, .. } => self.link = link,
+                Output::Send { text, .. } => self.asked.push(serde_json::from_str(&text).unwrap()),
+                Output::Load { load, what } => loaded.push(Input::Loaded { load, found: self.store.load(&what) }),
+                Output::Show { view, shown } => drop(self.shown.insert(view, shown)),
+                Output::Answer { ask, result } => {
+                    let result = result.map(|reply| json!(reply)).map_err(|error| error.code().to_owned());
+                    self.answers.insert(ask, result);
+                }
+                Output::Close { .. }
+                | Output::Put { .. }
+                | Output::Abort { .. }
+                | Output::Cancelled { .. }
+                | Output::Tell(_) => {}
+            }
+        }
+        if !loaded.is_empty() {
+            self.turn(loaded);
+        }
+    }
+
+    fn open(&mut self, view: ViewId, of: ViewOf) {
+        self.turn(vec![Input::Open { view, of }]);
+    }
+
+    fn act(&mut self, act: Act) {
+        self.turn(vec![Input::Act { view: CHAT, act }]);
+    }
+
+    fn frame(&mut self, frame: &Value) {
+        self.turn(vec![Input::Frame { link: self.link, text: frame.to_string() }]);
+    }
+
+    /// Takes the oldest request of this action, and answers it.
+    fn answer(&mut self, action: &str, result: &Value) -> Value {
+        let asked = self.take(action);
+        self.frame(&json!({"type": "reply", "action": action, "id": asked["id"], "result": result}));
+        asked
+    }
+
+    fn refuse(&mut self, action: &str, code: &str) {
+        let asked = self.take(action);
+        let error = json!({"code": code, "message": "no", "retryable": false});
+        self.frame(&json!({"type": "error", "action": action, "id": asked["id"], "error": error}));
+    }
+
+    fn take(&mut self, action: &str) -> Value {
+        let at = self.asked.iter().position(|asked| asked["action"] == action);
+        let at = at.unwrap_or_else(|| panic!("no {action} in {:?}", self.asked));
+        self.asked.remove(at)
+    }
+
+    /// Connects, and finds nothing new but these rows.
+    fn connect(&mut self, rows: &[Value]) {
+        self.turn(vec![Input::Opened { link: self.link, token_left: None }]);
+        self.answer("drain", &json!({"messages": [], "more": false}));
+        self.answer("inbox", &json!({"conversations": rows, "next_cursor": null}));
+    }
+
+    fn disconnect(&mut self) {
+        self.turn(vec![Input::Ended { link: self.link, why: Why::Closed }]);
+        self.asked.clear();
+        self.now = self.now + Duration::from_secs(60);
+        self.turn(vec![]);
+    }
+
+    fn send(&mut self, ask: u64, body: &str) {
+        let target = Target::User(user("bob"));
+        let client_msg_id = ClientMsgId::parse(&format!("m{ask}")).unwrap();
+        let outgoing = Outgoing::message(target, Draft::new(body), None);
+        let queued = Queued { client_msg_id, outgoing, made_at: Timestamp::default() };
+        self.turn(vec![Input::Ask { ask, what: Ask::Keep(queued) }]);
+    }
+
+    fn list(&self) -> &ListSnapshot {
+        match &self.shown[&LIST] {
+            Shown::Chats(list) => list,
+            Shown::Messages(_) => panic!("view {LIST} is the list"),
+        }
+    }
+
+    fn screen(&self) -> &Screen {
+        match &self.shown[&CHAT] {
+            Shown::Messages(screen) => screen,
+            Shown::Chats(_) => panic!("view {CHAT} is a conversation"),
+        }
+    }
+
+    fn messages(&self) -> Vec<(&str, &MessageItem)> {
+        let items = self.screen().messages.items.iter();
+        items
+            .filter_map(|item| match &item.content {
+                Content::Message(message) => Some((&*item.key, &**message)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The key, the text and the progress of each message.
+    fn lines(&self) -> Vec<String> {
+        let line = |(key, message): &(&str, &MessageItem)| {
+            let progress = message.progress.as_ref().map(|progress| match progress {
+                Progress::Failed { code, .. } => format!(" {code}"),
+                progress => format!(" {progress:?}").to_lowercase(),
+            });
+            format!("{key} {}{}", message.body, progress.unwrap_or_default())
+        };
+        self.messages().iter().map(line).collect()
+    }
+}
+
+fn chats() -> ViewOf {
+    ViewOf::Chats(Filter::default())
+}
+
+fn bob(at: At) -> ViewOf {
+    ViewOf::Messages { with: Target::User(user("bob")), at }
+}
+
+fn message(seq: u64, sender: &str) -> Value {
+    json!({"conversation_id": with_bob(), "seq": seq, "message_id": format!("m{seq}"), "sender_id": sender, "kind": "text",
+        "body": format!("text {seq}"), "sent_at": "2026-11-20T10:00:00.000Z"})
+}
+
+fn new(seq: u64, sender: &str) -> Value {
+    json!({"type": "messages.new", "conversation_id": with_bob(), "messages": [message(seq, sender)]})
+}
+
+fn row(last: u64, read: u64) -> Value {
+    json!({"conversation_id": with_bob(), "kind": "direct", "peer_id": "bob", "unread": last - read,
+        "last_message": {"seq": last, "sender_id": "bob", "kind": "text", "preview": format!("text {last}"),
+            "sent_at": "2026-11-20T10:00:00.000Z"},
+        "delivered_seq": last, "read_seq": read, "last_seq": last})
+}
+
+fn page(seqs: std::ops::RangeInclusive<u64>, last: u64) -> Value {
+    let messages: Vec<Value> = seqs.clone().map(|seq| message(seq, "bob")).collect();
+    json!({"messages": messages, "more": *seqs.start() > 1, "last_seq": last,
+        "members": [{"user_id": "bob", "delivered_seq": 0, "read_seq": 0}]})
+}
+
+/// A device that has three messages of bob, the last one unread.
+fn with_three() -> Device {
+    let mut device = Device::new(MemStore::new(user("alice")));
+    device.open(LIST, chats());
+    device.connect(&[row(2, 2)]);
+    device.open(CHAT, bob(At::FirstUnread));
+    device.answer("history", &page(1..=2, 2));
+    device.answer("history", &page(1..=2, 2));
+    device.frame(&new(3, "bob"));
+    device
+}
+
+#[test]
+fn a_start_without_a_network_shows_the_list_and_the_conversation() {
+    let mut device = with_three().restarted();
+    device.open(LIST, chats());
+    device.open(CHAT, bob(At::FirstUnread));
+    let list = device.list();
+    assert_eq!((list.unread, list.rows.len()), (1, 1));
+    assert_eq!(list.rows[0].line.as_ref().unwrap().text, "text 3");
+    assert_eq!(device.lines(), ["s1 text 1", "s2 text 2", "s3 text 3"]);
+    let is_separator = |content: &Content| matches!(content, Content::Unread { count: 1 });
+    assert!(device.screen().messages.items.iter().any(|item| is_separator(&item.content)));
+}
+
+#[test]
+fn what_is_seen_is_read_everywhere_and_reported_once() {
+    let mut device = with_three();
+    assert_eq!((device.list().unread, device.screen().messages.unread), (1, 1));
+    device.act(Act::Seen("s3".to_owned()));
+    assert_eq!((device.list().unread, device.screen().messages.unread), (0, 0));
+    let asked = device.answer("read", &json!({"unread": 0}));
+    assert_eq!((&asked["conversation_id"], &asked["seq"]), (&json!(with_bob()), &json!(3)));
+    device.act(Act::Seen("s3".to_owned()));
+    assert!(device.asked.iter().all(|asked| asked["action"] != "read"));
+    // The store has the mark too.
+    let mut device = device.restarted();
+    device.open(LIST, chats());
+    assert_eq!(device.list().unread, 0);
+}
+
+#[test]
+fn an_own_message_keeps_its_key_and_both_views_show_its_progress() {
+    let mut device = with_three();
+    device.send(9, "hi");
+    assert_eq!(device.lines().last().unwrap(), "cm9 hi waiting");
+    assert_eq!(device.list().rows[0].line.as_ref().unwrap().text, "hi");
+    let stored = json!({"conversation_id": with_bob(), "seq": 4, "message_id": "x", "sent_at": "2026-11-20T12:00:01.000Z",
+        "duplicate": false});
+    device.answer("send", &stored);
+    assert_eq!(device.lines().last().unwrap(), "cm9 hi stored");
+    device.frame(&json!({"type": "receipt.read", "conversation_id": with_bob(), "user_id": "bob", "seq": 4,
+        "at": "2026-11-20T12:00:02.000Z"}));
+    assert_eq!(device.lines().last().unwrap(), "cm9 hi read");
+    // Offline after a restart, the tick is still there.
+    let mut device = device.restarted();
+    device.open(CHAT, bob(At::Newest));
+    assert_eq!(device.lines().last().unwrap(), "cm9 hi read");
+}
+
+#[test]
+fn a_refused_message_stays_over_a_restart_until_it_is_repeated_or_discarded() {
+    let mut device = with_three();
+    device.send(9, "no");
+    device.refuse("send", "blocked");
+    assert_eq!(device.answers[&9], Err("blocked".to_owned()));
+    assert_eq!(device.lines().last().unwrap(), "cm9 no blocked");
+    let mut device = device.restarted();
+    device.open(LIST, chats());
+    device.open(CHAT, bob(At::Newest));
+    assert_eq!(device.lines().last().unwrap(), "cm9 no blocked");
+    assert!(matches!(device.list().rows[0].line.as_ref().unwrap().progress, Some(Progress::Failed { .. })));
+    assert_eq!(device.core.outbox(), []);
+
+    let id = ClientMsgId::parse("m9").unwrap();
+    device.turn(vec![Input::Ask { ask: 1, what: Ask::Again(id.clone()) }]);
+    assert_eq!(device.lines().last().unwrap(), "cm9 no waiting");
+    device.connect(&[row(3, 2)]);
+    device.refuse("send", "blocked");
+    assert_eq!(device.answers[&1], Err("blocked".to_owned()));
+    device.turn(vec![Input::Dismiss(id.clone())]);
+    assert_eq!(device.lines().last().unwrap(), "s3 text 3");
+    assert_eq!(device.store.saved().refused, []);
+    device.turn(vec![Input::Ask { ask: 2, what: Ask::Again(id) }]);
+    assert_eq!(device.answers[&2], Err("bad_request".to_owned()));
+}
+
+#[test]
+fn a_direct_conversation_can_be_opened_before_its_first_message() {
+    let mut device = Device::new(MemStore::new(user("alice")));
+    device.connect(&[]);
+    device.open(CHAT, bob(At::FirstUnread));
+    assert_eq!(device.screen().conversation_id, with_bob());
+    device.refuse("history", "not_member");
+    device.refuse("history", "not_member");
+    device.send(9, "hi");
+    let stored = json!({"conversation_id": with_bob(), "seq": 1, "message_id": "x", "sent_at": "2026-11-20T12:00:01.000Z",
+        "duplicate": false});
+    device.answer("send", &stored);
+    assert_eq!(device.lines(), ["cm9 hi stored"]);
+    assert!(!device.screen().messages.has_older);
+    assert_eq!(device.screen().chat.as_ref().unwrap().peer_id, Some(user("bob")));
+}
+
+#[test]
+fn older_messages_come_from_the_store_first_and_then_from_the_server() {
+    let mut device = Device::new(MemStore::new(user("alice")));
+    device.open(CHAT, bob(At::Newest));
+    device.connect(&[row(130, 130)]);
+    // One request for the marks, and one for the newest page.
+    device.answer("history", &page(130..=130, 130));
+    device.answer("history", &page(81..=130, 130));
+    assert_eq!((device.lines().len(), device.lines()[0].as_str()), (50, "s81 text 81"));
+    assert!(device.screen().messages.has_older);
+    device.act(Act::Older);
+    let asked = device.answer("history", &page(31..=80, 130));
+    assert_eq!(asked["before_seq"], 81);
+    assert_eq!(device.lines().len(), 100);
+
+    // After a restart, without a network.
+    let mut device = device.restarted();
+    device.open(CHAT, bob(At::Newest));
+    assert_eq!(device.lines()[0], "s81 text 81");
+    device.act(Act::Older);
+    assert_eq!(device.lines()[0], "s31 text 31");
+    device.act(Act::Jump(At::Seq(Seq::new(40).unwrap())));
+    assert!(device.screen().messages.has_newer && device.screen().messages.has_older);
+    assert!(device.lines().len() < 100);
+}
+
+#[test]
+fn the_whole_list_comes_once_and_survives() {
+    let mut device = Device::new(MemStore::new(user("alice")));
+    device.open(LIST, chats());
+    device.turn(vec![Input::Opened { link: device.link, token_left: None }]);
+    device.answer("drain", &json!({"messages": [], "more": false}));
+    // The catch-up of a new device stops here.
+    device.answer("inbox", &json!({"conversations": [], "next_cursor": "c"}));
+    device.answer("inbox", &json!({"conversations": [], "next_cursor": "c"}));
+    let asked = device.answer("inbox", &json!({"conversations": [row(1, 1)], "next_cursor": null}));
+    assert_eq!(asked["cursor"], "c");
+    assert_eq!(device.list().rows.len(), 1);
+    assert!(device.store.saved().listed);
+    device.answer("channels", &json!({"conversations": [], "next_cursor": null}));
+    device.disconnect();
+    device.connect(&[]);
+    assert!(device.asked.iter().all(|asked| asked["action"] != "inbox"));
+}
+
+#[test]
+fn a_view_of_a_channel_subscribes_to_it_until_it_is_closed() {
+    let channel = ConversationId::parse("ch_news").unwrap();
+    let mut device = Device::new(MemStore::new(user("alice")));
+    device.connect(&[]);
+    device.open(CHAT, ViewOf::Messages { with: Target::Conversation(channel.clone()), at: At::Newest });
+    let asked = device.answer("watch", &json!({"live": true, "last_seq": 5, "poll_ms": 60_000}));
+    assert_eq!(asked["conversation_id"], json!(channel));
+    device.turn(vec![Input::Close(CHAT)]);
+    assert_eq!(device.take("unwatch")["conversation_id"], json!(channel));
+}
+
+#[test]
+fn a_view_tells_who_is_typing_and_when_that_ends() {
+    let mut device = with_three();
+    let typing =
+        json!({"type": "typing", "conversation_id": with_bob(), "user_id": "bob", "at": "2026-11-20T12:00:00.000Z"});
+    device.frame(&typing);
+    assert_eq!(device.screen().chat.as_ref().unwrap().typing, [user("bob")]);
+    while device.screen().chat.as_ref().unwrap().typing == [user("bob")] {
+        device.now = device.wake_at.unwrap();
+        assert!(device.now < Moment::default() + Duration::from_secs(30));
+        device.turn(vec![]);
+    }
+    assert!(device.screen().chat.as_ref().unwrap().typing.is_empty());
+}
+
+#[test]
+fn the_presence_of_the_open_conversation_is_watched() {
+    let mut device = with_three();
+    let online = json!({"users": [{"user_id": "bob", "online": true}], "watched": ["bob"]});
+    let asked = device.answer("presence", &online);
+    assert_eq!((&asked["user_ids"], &asked["watch"]), (&json!(["bob"]), &json!(true)));
+    assert!(device.screen().chat.as_ref().unwrap().presence.as_ref().unwrap().online);
+    device.frame(&json!({"type": "presence", "user_id": "bob", "online": false}));
+    assert!(!device.screen().chat.as_ref().unwrap().presence.as_ref().unwrap().online);
+}
+
+#[test]
+fn a_draft_is_in_the_list_and_survives() {
+    let mut device = with_three();
+    let target = Target::User(user("bob"));
+    device.turn(vec![Input::Draft { target: target.clone(), draft: Some(Draft::new("well")) }]);
+    assert_eq!(device.list().rows[0].draft, Some(Draft::new("well")));
+    let mut device = device.restarted();
+    device.open(LIST, chats());
+    assert_eq!(device.list().rows[0].draft, Some(Draft::new("well")));
+    device.turn(vec![Input::Draft { target, draft: None }]);
+    assert_eq!(device.list().rows[0].draft, None);
+    assert!(device.store.drafts().is_empty());
+}

@@ -1,0 +1,206 @@
+//! Conversations, and the views that an interface draws.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pigeonhole_core::chat::{Act, At, Filter, ListSnapshot, Screen, Shown, ViewId};
+use pigeonhole_core::{Draft, Input};
+use tokio::sync::mpsc::{UnboundedSender, WeakUnboundedSender};
+use tokio::sync::watch;
+use wire::{ConversationId, Emoji, Seq, Target};
+
+#[cfg(feature = "media")]
+use crate::Attachment;
+use crate::Error;
+use crate::client::{Client, Sent};
+use crate::driver::{Command, Show};
+
+/// One conversation, known by its id or by the other user of it.
+#[derive(Clone, Debug)]
+pub struct Chat {
+    client: Client,
+    id: ConversationId,
+    target: Target,
+}
+
+impl Chat {
+    pub(crate) fn new(client: Client, id: ConversationId, target: Target) -> Self {
+        Self { client, id, target }
+    }
+
+    /// Returns its id. A direct conversation has its id before its first message.
+    pub fn id(&self) -> &ConversationId {
+        &self.id
+    }
+
+    /// Returns where messages go: to the conversation, or to the user.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Opens a view of the messages. It follows everything that happens, and loads older messages from the message store
+    /// and the server, for as long as it exists.
+    ///
+    /// # Errors
+    /// [`Error::Config`]: the client has no message store.
+    pub fn messages(&self, at: At) -> Result<View<Screen>, Error> {
+        self.client.messages(self.target.clone(), at)
+    }
+
+    /// Sends a message here. See [`Client::send`].
+    ///
+    /// # Errors
+    /// As those of [`Client::send`].
+    pub async fn send(&self, draft: impl Into<Draft>) -> Result<Sent, Error> {
+        self.client.send(self.target.clone(), draft).await
+    }
+
+    /// Sends a file here. See [`Client::send_media`].
+    ///
+    /// # Errors
+    /// As those of [`Client::send_media`].
+    #[cfg(feature = "media")]
+    pub async fn send_media(&self, attachment: Attachment) -> Result<Sent, Error> {
+        self.client.send_media(self.target.clone(), attachment).await
+    }
+
+    /// Changes the text of an own message. See [`Client::edit`].
+    ///
+    /// # Errors
+    /// As those of [`Client::edit`].
+    pub async fn edit(&self, seq: Seq, body: impl Into<String>) -> Result<Sent, Error> {
+        self.client.edit(&self.id, seq, body).await
+    }
+
+    /// Deletes an own message for all members. See [`Client::delete`].
+    ///
+    /// # Errors
+    /// As those of [`Client::delete`].
+    pub async fn delete(&self, seq: Seq) -> Result<Sent, Error> {
+        self.client.delete(&self.id, seq).await
+    }
+
+    /// Sets or removes the user's reaction to a message. See [`Client::react`].
+    ///
+    /// # Errors
+    /// As those of [`Client::react`].
+    pub async fn react(&self, seq: Seq, emoji: Option<Emoji>) -> Result<Sent, Error> {
+        self.client.react(&self.id, seq, emoji).await
+    }
+
+    /// Marks everything as read. See [`Client::read_all`].
+    pub fn read_all(&self) {
+        self.client.read_all(&self.id);
+    }
+
+    /// Tells the other members that the user is typing. See [`Client::typing`].
+    pub fn typing(&self) {
+        self.client.typing(&self.id);
+    }
+
+    /// Saves a text that the user has begun. See [`Client::draft`].
+    pub fn draft(&self, draft: Option<Draft>) {
+        self.client.draft(self.target.clone(), draft);
+    }
+}
+
+/// A view of the chat list or of a conversation. `T` is what an interface draws. The view ends when it is dropped.
+///
+/// Items and rows have stable keys, and those that did not change are the same objects as before.
+pub struct View<T> {
+    view: ViewId,
+    shown_rx: watch::Receiver<Option<T>>,
+    /// Weak, so that the client ends once no clone of [`Client`] is left.
+    command_tx: WeakUnboundedSender<Command>,
+}
+
+impl<T> fmt::Debug for View<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View").field("view", &self.view).finish_non_exhaustive()
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> View<T> {
+    pub(crate) fn new(command_tx: &UnboundedSender<Command>, part: fn(Shown) -> Option<T>) -> (Self, Show) {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let (shown_tx, shown_rx) = watch::channel(None);
+        let show: Show = Box::new(move |shown| {
+            shown_tx.send_replace(part(shown));
+        });
+        let view = LAST.fetch_add(1, Ordering::Relaxed);
+        (Self { view, shown_rx, command_tx: command_tx.downgrade() }, show)
+    }
+
+    /// Waits until there is something new to draw, and returns it. An interface that is slow gets the newest state only.
+    ///
+    /// May be dropped while it waits.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub async fn changed(&mut self) -> Result<T, Error> {
+        loop {
+            self.shown_rx.changed().await.map_err(|_| Error::Closed)?;
+            if let Some(shown) = self.shown_rx.borrow_and_update().clone() {
+                return Ok(shown);
+            }
+        }
+    }
+
+    /// Returns what to draw now. `None`: the message store has not been read yet.
+    pub fn shown(&self) -> Option<T> {
+        self.shown_rx.borrow().clone()
+    }
+}
+
+impl<T> View<T> {
+    pub(crate) fn id(&self) -> ViewId {
+        self.view
+    }
+
+    fn act(&self, act: Act) {
+        self.input(Input::Act { view: self.view, act });
+    }
+
+    fn input(&self, input: Input) {
+        if let Some(command_tx) = self.command_tx.upgrade() {
+            // If the client is closed, the view shows nothing new.
+            let _ = command_tx.send(Command::Input(input));
+        }
+    }
+}
+
+impl View<ListSnapshot> {
+    /// Selects other rows.
+    pub fn select(&self, filter: Filter) {
+        self.act(Act::Filter(filter));
+    }
+}
+
+impl View<Screen> {
+    /// Shows older messages: the user has come near the first item.
+    pub fn older(&self) {
+        self.act(Act::Older);
+    }
+
+    /// Shows newer messages: the user has come near the last item.
+    pub fn newer(&self) {
+        self.act(Act::Newer);
+    }
+
+    /// Shows another part of the conversation.
+    pub fn jump(&self, at: At) {
+        self.act(Act::Jump(at));
+    }
+
+    /// Reports that the item with this key was on the screen, with all unread messages before it. The client marks them as
+    /// read. Call it for each item that was visible for 300 ms while the app was in the foreground.
+    pub fn seen(&self, key: &str) {
+        self.act(Act::Seen(key.to_owned()));
+    }
+}
+
+impl<T> Drop for View<T> {
+    fn drop(&mut self) {
+        self.input(Input::Close(self.view));
+    }
+}
