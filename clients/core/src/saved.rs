@@ -190,8 +190,8 @@ pub enum StorageChange {
     },
     /// A time of the server's, up to which nothing is missing.
     CaughtUp(Timestamp),
-    /// The server refused the request with this `client_msg_id` for good. It stays until the user discards it or tries
-    /// again.
+    /// The server refused the request with this `client_msg_id` for good. The request stays until the user discards it or
+    /// tries again.
     Refused {
         /// The request.
         client_msg_id: ClientMsgId,

@@ -124,7 +124,7 @@ impl Core {
         self.ping_due(now);
         self.serve_views();
         self.send_due(now);
-        // What was told until here can make a view need more.
+        // A view can need more, because of an event of this turn.
         if self.serve_views() {
             self.send_due(now);
         }
@@ -218,10 +218,7 @@ impl Core {
         let read_seq = if kind == ReceiptKind::Read { receipt.seq } else { Seq::ZERO };
         let member = Member { user_id: receipt.user_id.clone(), delivered_seq: receipt.seq, read_seq };
         let conversation_id = receipt.conversation_id.clone();
-        // The marks of a channel are its members' own.
-        if !conversation_id.is_channel() {
-            self.store(|| Write::Marks { conversation_id, members: vec![member] });
-        }
+        self.store(|| Write::Marks { conversation_id, members: vec![member] });
         self.tell(Event::Receipt { kind, receipt });
     }
 

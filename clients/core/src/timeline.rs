@@ -320,11 +320,7 @@ impl Timeline {
             self.writing.remove(&message.sender_id);
         }
         self.last_seq = self.last_seq.max(message.seq);
-        if message.conversation_id.is_channel() {
-            self.is(ConversationKind::Channel);
-        } else if message.conversation_id.is_group() {
-            self.is(ConversationKind::Group);
-        }
+        self.is(message.conversation_id.kind());
         if self.is_channel() && self.is_own(&message) && message.kind.counts() {
             // The author of a post has read everything up to it.
             self.raise(&message.sender_id.clone(), message.seq, message.seq);

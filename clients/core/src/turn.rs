@@ -93,8 +93,8 @@ pub enum Input {
     /// The app no longer shows this channel.
     Unwatch(ConversationId),
     /// The app shows a view. Each [`Output::Show`] has its content, for as long as the view is open. Views need
-    /// [`Keeper::Store`]. A view of a channel subscribes to it, and the view of a direct conversation watches the
-    /// presence of its peer, in place of the app's own `presence` with `watch`.
+    /// [`Keeper::Store`]. The view of a channel subscribes to it. The view of a direct conversation watches the presence
+    /// of its peer, in place of the app's own `presence` with `watch`.
     Open {
         /// The number that the app gives it. A view with the same number is replaced.
         view: ViewId,
@@ -216,7 +216,7 @@ pub enum Output {
     Load {
         /// The number of the load.
         load: LoadId,
-        /// What to read.
+        /// The read.
         what: Load,
     },
     /// Draw this in a view, in place of what it showed before. Comes at most once for a view in a turn.

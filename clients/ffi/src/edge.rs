@@ -3,8 +3,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use pigeonhole_core::chat::{Load, LoadId, Zone};
 use pigeonhole_core::{Ask, Draft, Input, Outgoing, Output, PutEnd, PutNews, Queued};
-use wire::{ClientMsgId, ConversationId, InvalidId, Request, Seq};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use wire::{ClientMsgId, ConversationId, InvalidId, Request, Seq, Timestamp};
 
 use crate::event;
 use crate::fault::Fault;
@@ -95,6 +98,56 @@ pub enum EdgeInput {
         /// The message.
         client_msg_id: String,
     },
+    /// The app shows a view, as JSON: `{"chats": {archived, kinds, words}}`, where each field may be left out, or
+    /// `{"messages": {with, at}}`. `with` is `{"to": user}` or `{"conversation_id": id}`; `at` is `"newest"`,
+    /// `"first_unread"` or `{"seq": n}`. Needs an engine that keeps messages. Invalid JSON opens nothing.
+    Open {
+        /// The app's number for it. A view with the same number is replaced.
+        view: u64,
+        /// The content.
+        of: String,
+    },
+    /// The user acts in a view, as JSON: `"older"`, `"newer"`, `{"jump": at}`, `{"seen": key}` or `{"filter": chats}`.
+    Act {
+        /// The view.
+        view: u64,
+        /// The act.
+        act: String,
+    },
+    /// The app no longer shows a view.
+    CloseView {
+        /// The view.
+        view: u64,
+    },
+    /// The user has read all of a conversation, on the screen or not.
+    ReadAll {
+        /// The conversation.
+        conversation_id: String,
+    },
+    /// The user has begun a text, or sent or removed it.
+    Draft {
+        /// Where, as `with` of a view.
+        target: String,
+        /// `{body, reply_to, mentions}`, or `None`.
+        draft: Option<String>,
+    },
+    /// The user discards a request that the server refused for good.
+    Dismiss {
+        /// The request.
+        client_msg_id: String,
+    },
+    /// The user tries such a request again. The result is as that of [`Keep`](Self::Keep).
+    Again {
+        /// The caller's number for the result.
+        ask: u64,
+        /// The request.
+        client_msg_id: String,
+    },
+    /// The user's time zone, at the start and whenever it changes, for the days of views.
+    Zone {
+        /// The offsets from UTC in seconds, each by the time in milliseconds from which it holds.
+        offsets: HashMap<i64, i32>,
+    },
     /// Bytes of a PUT that have been sent.
     PutSent {
         /// The message.
@@ -158,6 +211,7 @@ impl EdgeInput {
             | Self::Ask { ask, .. }
             | Self::Read { ask, .. }
             | Self::Watch { ask, .. }
+            | Self::Again { ask, .. }
             | Self::Cancel { ask, .. } => Some(*ask),
             Self::Opened { .. }
             | Self::Ended { .. }
@@ -167,6 +221,13 @@ impl EdgeInput {
             | Self::Unwatch { .. }
             | Self::Typing { .. }
             | Self::Done { .. }
+            | Self::Open { .. }
+            | Self::Act { .. }
+            | Self::CloseView { .. }
+            | Self::ReadAll { .. }
+            | Self::Draft { .. }
+            | Self::Dismiss { .. }
+            | Self::Zone { .. }
             | Self::PutSent { .. }
             | Self::PutEnded { .. } => None,
         }
@@ -200,6 +261,20 @@ impl EdgeInput {
             Self::Done { conversation_id, seq } => {
                 Input::Handled { conversation_id: conversation(&conversation_id)?, seq: number(seq)? }
             }
+            Self::Open { view, of } => Input::Open { view, of: read_json(&of)? },
+            Self::Act { view, act } => Input::Act { view, act: read_json(&act)? },
+            Self::CloseView { view } => Input::Close(view),
+            Self::ReadAll { conversation_id } => Input::ReadAll(conversation(&conversation_id)?),
+            Self::Draft { target, draft } => {
+                let (target, draft) = (read_json(&target)?, draft.map(|draft| read_json(&draft)).transpose()?);
+                Input::Draft { target, draft }
+            }
+            Self::Dismiss { client_msg_id } => Input::Dismiss(message(&client_msg_id)?),
+            Self::Again { ask, client_msg_id } => Input::Ask { ask, what: Ask::Again(message(&client_msg_id)?) },
+            Self::Zone { offsets } => {
+                let offsets = offsets.into_iter().map(|(from, seconds)| (Timestamp::from_millis(from), seconds));
+                Input::Zone(Zone::new(offsets.collect()))
+            }
             Self::PutSent { client_msg_id, bytes } => {
                 Input::Put { client_msg_id: message(&client_msg_id)?, news: PutNews::Sent(bytes) }
             }
@@ -220,6 +295,10 @@ fn queued(request: &str) -> Result<Queued, Fault> {
         draft.check(target)?;
     }
     Ok(queued)
+}
+
+fn read_json<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
+    serde_json::from_str(text).map_err(|error| Fault::new("bad_request", error.to_string()))
 }
 
 fn conversation(id: &str) -> Result<ConversationId, Fault> {
@@ -338,6 +417,13 @@ pub enum EdgeOutput {
         /// An object with one field that names the event. `README.md` has the list.
         event: String,
     },
+    /// Draw this in a view, in place of what it showed before.
+    Show {
+        /// The view.
+        view: u64,
+        /// `{"chats": …}` or `{"messages": …}`. `README.md` has the fields.
+        shown: String,
+    },
 }
 
 impl EdgeOutput {
@@ -347,9 +433,12 @@ impl EdgeOutput {
     }
 }
 
-impl From<Output> for EdgeOutput {
-    fn from(output: Output) -> Self {
-        match output {
+impl EdgeOutput {
+    /// Returns the output for the caller. The engine carries out a load itself.
+    pub(crate) fn of(output: Output) -> Result<Self, (LoadId, Load)> {
+        Ok(match output {
+            Output::Load { load, what } => return Err((load, what)),
+            Output::Show { view, shown } => Self::Show { view, shown: json!(shown).to_string() },
             Output::Dial { link, need } => Self::Dial { link, need: need.into() },
             Output::Send { link, text } => Self::Send { link, text },
             Output::Close { link } => Self::Close { link },
@@ -369,7 +458,7 @@ impl From<Output> for EdgeOutput {
             Output::Answer { ask, result: Err(error) } => Self::refused(ask, error.into()),
             Output::Cancelled { ask, in_time } => Self::Answered { ask, result: in_time.to_string() },
             Output::Tell(event) => Self::Event { event: event::written(&event).to_string() },
-        }
+        })
     }
 }
 

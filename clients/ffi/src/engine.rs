@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use pigeonhole_core::chat::Found;
 use pigeonhole_core::{Core, Input, Keeper, Moment, Queued, Saved, Setup, Step, StorageChange, Timing, Write};
 use pigeonhole_store::Store;
 use serde_json::json;
@@ -18,6 +19,8 @@ use crate::fault::Fault;
 pub struct EngineSetup {
     /// An existing folder of this user and device alone. `None`: nothing survives the engine.
     pub folder: Option<String>,
+    /// Keeps messages too, for views. Otherwise, the app keeps them, and returns [`EdgeInput::Done`].
+    pub messages: bool,
     /// The user that the tokens are for.
     pub user_id: String,
     /// A random number, for the waits before reconnects.
@@ -72,6 +75,8 @@ struct State {
     unwritten: Option<Step>,
     /// Outputs for the next result, whose writes are committed.
     outputs: Vec<EdgeOutput>,
+    /// Reads of the store, for the next turn of the core.
+    loaded: Vec<Input>,
 }
 
 #[uniffi::export]
@@ -82,7 +87,8 @@ impl Engine {
     /// `config`; `locked`: another engine has the folder; `newer`, `wrong_user`, `store`.
     #[uniffi::constructor]
     pub fn open(setup: EngineSetup) -> Result<Arc<Self>, Fault> {
-        let EngineSetup { folder, user_id, seed, timing, saved } = setup;
+        let EngineSetup { folder, messages, user_id, seed, timing, saved } = setup;
+        let keeper = if messages { Keeper::Store } else { Keeper::App };
         let me = UserId::parse(&user_id).map_err(|error| Fault::new("config", format!("the user id {error}")))?;
         let timing = changed(timing)?;
         let mut store = folder.map(|folder| Store::open(Path::new(&folder).join("store"), &me)).transpose();
@@ -95,23 +101,32 @@ impl Engine {
         let set_aside = store.as_ref().and_then(Store::set_aside);
         let outputs = set_aside.map(|path| json!({"set_aside": {"path": path}}).to_string());
         let outputs = outputs.into_iter().map(|event| EdgeOutput::Event { event }).collect();
-        let core = Core::new(Setup { me, timing, keeper: Keeper::App, saved: found }, seed);
-        let state = State { core, store, unwritten: None, outputs };
+        let core = Core::new(Setup { me, timing, keeper, saved: found }, seed);
+        let state = State { core, store, unwritten: None, outputs, loaded: vec![] };
         Ok(Arc::new(Self { state: Mutex::new(state) }))
     }
 
     /// Takes the inputs in their order, commits what follows in one transaction, and returns what is to be done then.
-    /// `now` is in milliseconds, by a clock that never goes back.
+    /// `now` is in milliseconds, by a clock that never goes back; `wall` is in milliseconds since 1970, by the clock on the
+    /// wall.
     ///
     /// # Errors
     /// `store`, with `retryable`: the transaction failed, of a full disk for example. Close all connections, and call
     /// this again without inputs until it succeeds. `store` otherwise, or `broken`: open another engine.
-    pub fn turn(&self, inputs: Vec<EdgeInput>, now: u64) -> Result<Turn, Fault> {
+    pub fn turn(&self, inputs: Vec<EdgeInput>, now: u64, wall: i64) -> Result<Turn, Fault> {
         self.with(|state| {
             state.commit()?;
-            let inputs = inputs.into_iter().filter_map(|input| state.read(input)).collect();
-            state.unwritten = Some(state.core.turn(inputs, Moment::from_millis(now)));
-            let wake_at = state.commit()?;
+            let mut next = std::mem::take(&mut state.loaded);
+            next.extend(inputs.into_iter().filter_map(|input| state.read(input)));
+            let wake_at = loop {
+                let step = state.core.turn(next, Moment::from_millis(now), Timestamp::from_millis(wall));
+                state.unwritten = Some(step);
+                let wake_at = state.commit()?;
+                next = std::mem::take(&mut state.loaded);
+                if next.is_empty() {
+                    break wake_at;
+                }
+            };
             Ok(Turn { outputs: std::mem::take(&mut state.outputs), wake_at: wake_at.map(Moment::millis) })
         })
     }
@@ -125,6 +140,19 @@ impl Engine {
             state.commit()?;
             let flushed = state.store.as_mut().map_or(Ok(()), |store| store.apply(&[], true));
             flushed.map_err(|error| Fault::unwritten(&error))
+        })
+    }
+
+    /// Returns the newest `limit` messages of the store that contain all words, the newest first, as a JSON array. The last
+    /// word may be incomplete.
+    ///
+    /// # Errors
+    /// `store` or `broken`.
+    pub fn search(&self, text: String, limit: u32) -> Result<String, Fault> {
+        self.with(|state| {
+            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            let found = state.store.as_ref().map_or_else(|| Ok(vec![]), |store| store.search(&text, limit));
+            Ok(json!(found.map_err(|error| Fault::from(&error))?).to_string())
         })
     }
 
@@ -202,7 +230,16 @@ impl State {
             store.apply(&step.writes, step.lasting).map_err(|error| Fault::unwritten(&error))?;
         }
         let Some(step) = self.unwritten.take() else { return Ok(None) };
-        self.outputs.extend(step.outputs.into_iter().map(EdgeOutput::from));
+        for output in step.outputs {
+            match EdgeOutput::of(output) {
+                Ok(output) => self.outputs.push(output),
+                Err((load, what)) => {
+                    // A view that gets nothing asks the server.
+                    let found = self.store.as_ref().and_then(|store| store.load(&what).ok());
+                    self.loaded.push(Input::Loaded { load, found: found.unwrap_or(Found::Nothing) });
+                }
+            }
+        }
         Ok(step.wake_at)
     }
 }

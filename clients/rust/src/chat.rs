@@ -3,17 +3,87 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pigeonhole_core::chat::{Act, At, Filter, ListSnapshot, Screen, Shown, ViewId};
-use pigeonhole_core::{Draft, Input};
+use pigeonhole_core::chat::{Act, At, Filter, ListSnapshot, Screen, Shown, ViewId, ViewOf, Zone};
+use pigeonhole_core::{Ask, Draft, Input};
 use tokio::sync::mpsc::{UnboundedSender, WeakUnboundedSender};
-use tokio::sync::watch;
-use wire::{ConversationId, Emoji, Seq, Target};
+use tokio::sync::{oneshot, watch};
+use wire::{AddRequest, ClientMsgId, ConversationId, Emoji, SendResult, Seq, Target, direct_conversation_id};
 
 #[cfg(feature = "media")]
 use crate::Attachment;
 use crate::Error;
-use crate::client::{Client, Sent};
+use crate::client::{Client, Sent, answer, user};
 use crate::driver::{Command, Show};
+
+/// Chats and their views.
+impl Client {
+    /// Opens a view of the chat list. The view follows everything that happens, for as long as it exists.
+    ///
+    /// # Errors
+    /// [`Error::Config`]: the client has no message store.
+    pub fn conversations(&self, filter: Filter) -> Result<View<ListSnapshot>, Error> {
+        let (list, show) =
+            View::new(&self.command_tx, |shown| if let Shown::Chats(list) = shown { Some(list) } else { None });
+        self.open(list, ViewOf::Chats(filter), show)
+    }
+
+    fn messages(&self, with: Target, at: At) -> Result<View<Screen>, Error> {
+        let (screen, show) =
+            View::new(&self.command_tx, |shown| if let Shown::Messages(screen) = shown { Some(screen) } else { None });
+        self.open(screen, ViewOf::Messages { with, at }, show)
+    }
+
+    fn open<T>(&self, view: View<T>, of: ViewOf, show: Show) -> Result<View<T>, Error> {
+        self.messages.check()?;
+        self.command(Command::Open { view: view.id(), of, show });
+        Ok(view)
+    }
+
+    /// Returns the direct conversation with this user, which need not exist yet.
+    ///
+    /// # Errors
+    /// [`Error::InvalidUserId`].
+    pub fn direct(&self, user_id: impl AsRef<str>) -> Result<Chat, Error> {
+        let user = user(user_id.as_ref())?;
+        Ok(Chat::new(self.clone(), direct_conversation_id(&self.me, &user), Target::User(user)))
+    }
+
+    /// Returns a conversation, which need not be known here.
+    pub fn conversation(&self, conversation_id: &ConversationId) -> Chat {
+        Chat::new(self.clone(), conversation_id.clone(), Target::Conversation(conversation_id.clone()))
+    }
+
+    /// Saves a text that the user has begun, or removes it. [`conversations`](Self::conversations) shows it. Call it 300 ms
+    /// after a key, and without a text once it is sent.
+    pub fn draft(&self, target: Target, draft: Option<Draft>) {
+        self.command(Command::Input(Input::Draft { target, draft }));
+    }
+
+    /// Marks everything of a conversation as read, although some of it may never have come to this device.
+    pub fn read_all(&self, conversation_id: &ConversationId) {
+        self.command(Command::Input(Input::ReadAll(conversation_id.clone())));
+    }
+
+    /// Tries a message or a change again that the server refused for good, and that a view shows as failed.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: no such request was refused. Also the errors of [`Sent::stored`].
+    pub async fn again(&self, client_msg_id: &ClientMsgId) -> Result<SendResult, Error> {
+        let (reply_tx, reply_rx) = oneshot::channel();
+        self.command(Command::Ask { what: Ask::Again(client_msg_id.clone()), reply_tx });
+        answer::<AddRequest>(reply_rx).await?.entry.ok_or(Error::Unreadable)
+    }
+
+    /// Discards a message or a change that the server refused for good.
+    pub fn dismiss(&self, client_msg_id: &ClientMsgId) {
+        self.command(Command::Input(Input::Dismiss(client_msg_id.clone())));
+    }
+
+    /// Sets the user's time zone, for the days of views: at the start and whenever it changes. The default is UTC.
+    pub fn set_zone(&self, zone: Zone) {
+        self.command(Command::Input(Input::Zone(zone)));
+    }
+}
 
 /// One conversation, known by its id or by the other user of it.
 #[derive(Clone, Debug)]
@@ -38,8 +108,8 @@ impl Chat {
         &self.target
     }
 
-    /// Opens a view of the messages. It follows everything that happens, and loads older messages from the message store
-    /// and the server, for as long as it exists.
+    /// Opens a view of the messages. The view follows everything that happens, for as long as it exists. Older messages
+    /// come from the message store and the server.
     ///
     /// # Errors
     /// [`Error::Config`]: the client has no message store.

@@ -8,7 +8,6 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 use futures_util::future::{BoxFuture, FutureExt, TryFutureExt, poll_fn};
-use pigeonhole_core::chat::{At, Filter, ListSnapshot, Screen, Shown, ViewOf, Zone};
 use pigeonhole_core::{
     Ask as Wanted, Core, Draft, Input, Keeper, NewGroup, Outgoing, Queued, Saved, Setup, Upload, Window, check_users,
 };
@@ -24,15 +23,14 @@ use wire::{
     MembersRequest, MembersResult, Message, Presence, PresenceRequest, PresenceResult, ReactRequest, ReactionsRequest,
     ReactionsResult, ReadRequest, ReadResult, ReceiptsRequest, ReceiptsResult, Registration, RemoveRequest, Reply,
     Role, RoleRequest, SendResult, Seq, Settings, SettingsResult, Side, Target, UpdateRequest, UserId, WatchRequest,
-    WatchResult, body_fits, direct_conversation_id,
+    WatchResult, body_fits,
 };
 
 #[cfg(feature = "media")]
 use crate::attachment::Attachment;
-use crate::chat::{Chat, View};
 use crate::clock::time_of_day;
 use crate::dial::Dialer;
-use crate::driver::{Command, Driver, Show};
+use crate::driver::{Command, Driver};
 use crate::kept::Kept;
 #[cfg(feature = "media")]
 use crate::transfer::{Fetch, Fetched, unwritable};
@@ -44,11 +42,11 @@ use crate::{Config, Error, Event, Stats};
 /// future of a call does not cancel its request.
 #[derive(Clone, Debug)]
 pub struct Client {
-    command_tx: UnboundedSender<Command>,
+    pub(crate) command_tx: UnboundedSender<Command>,
     stats_rx: watch::Receiver<Stats>,
     /// The message store. With [`Config::outbox`] or without a file, there is none.
-    messages: Kept,
-    me: UserId,
+    pub(crate) messages: Kept,
+    pub(crate) me: UserId,
 }
 
 impl Client {
@@ -603,73 +601,6 @@ impl Client {
         self.messages.read(move |store| store.search(&text, limit)).await
     }
 
-    /// Opens a view of the chat list. It follows everything that happens, for as long as it exists.
-    ///
-    /// # Errors
-    /// [`Error::Config`]: the client has no message store.
-    pub fn conversations(&self, filter: Filter) -> Result<View<ListSnapshot>, Error> {
-        let (list, show) =
-            View::new(&self.command_tx, |shown| if let Shown::Chats(list) = shown { Some(list) } else { None });
-        self.open(list, ViewOf::Chats(filter), show)
-    }
-
-    pub(crate) fn messages(&self, with: Target, at: At) -> Result<View<Screen>, Error> {
-        let (screen, show) =
-            View::new(&self.command_tx, |shown| if let Shown::Messages(screen) = shown { Some(screen) } else { None });
-        self.open(screen, ViewOf::Messages { with, at }, show)
-    }
-
-    fn open<T>(&self, view: View<T>, of: ViewOf, show: Show) -> Result<View<T>, Error> {
-        self.messages.check()?;
-        self.command(Command::Open { view: view.id(), of, show });
-        Ok(view)
-    }
-
-    /// Returns the direct conversation with this user, which need not exist yet.
-    ///
-    /// # Errors
-    /// [`Error::InvalidUserId`].
-    pub fn direct(&self, user_id: impl AsRef<str>) -> Result<Chat, Error> {
-        let user = user(user_id.as_ref())?;
-        Ok(Chat::new(self.clone(), direct_conversation_id(&self.me, &user), Target::User(user)))
-    }
-
-    /// Returns a conversation, which need not be known here.
-    pub fn conversation(&self, conversation_id: &ConversationId) -> Chat {
-        Chat::new(self.clone(), conversation_id.clone(), Target::Conversation(conversation_id.clone()))
-    }
-
-    /// Saves a text that the user has begun, or removes it. [`conversations`](Self::conversations) shows it. Call it 300 ms
-    /// after a key, and without a text once it is sent.
-    pub fn draft(&self, target: Target, draft: Option<Draft>) {
-        self.command(Command::Input(Input::Draft { target, draft }));
-    }
-
-    /// Marks everything of a conversation as read, although some of it may never have come to this device.
-    pub fn read_all(&self, conversation_id: &ConversationId) {
-        self.command(Command::Input(Input::ReadAll(conversation_id.clone())));
-    }
-
-    /// Tries a message or a change again that the server refused for good, and that a view shows as failed.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`]: no such request was refused. Also the errors of [`Sent::stored`].
-    pub async fn again(&self, client_msg_id: &ClientMsgId) -> Result<SendResult, Error> {
-        let (reply_tx, reply_rx) = oneshot::channel();
-        self.command(Command::Ask { what: Wanted::Again(client_msg_id.clone()), reply_tx });
-        answer::<AddRequest>(reply_rx).await?.entry.ok_or(Error::Unreadable)
-    }
-
-    /// Discards a message or a change that the server refused for good.
-    pub fn dismiss(&self, client_msg_id: &ClientMsgId) {
-        self.command(Command::Input(Input::Dismiss(client_msg_id.clone())));
-    }
-
-    /// Sets the user's time zone, for the days of views: at the start and whenever it changes. The default is UTC.
-    pub fn set_zone(&self, zone: Zone) {
-        self.command(Command::Input(Input::Zone(zone)));
-    }
-
     /// Returns the counters of the client.
     pub fn stats(&self) -> Stats {
         *self.stats_rx.borrow()
@@ -701,18 +632,18 @@ impl Client {
         answer::<R>(reply_rx)
     }
 
-    fn command(&self, command: Command) {
+    pub(crate) fn command(&self, command: Command) {
         // If the client is closed, the end of the channel tells the caller.
         let _ = self.command_tx.send(command);
     }
 }
 
-async fn answer<R: Ask>(answer_rx: oneshot::Receiver<Result<Reply, Error>>) -> Result<R::Result, Error> {
+pub(crate) async fn answer<R: Ask>(answer_rx: oneshot::Receiver<Result<Reply, Error>>) -> Result<R::Result, Error> {
     let reply = answer_rx.await.map_err(|_| Error::Closed)??;
     R::result(reply).ok_or(Error::Unreadable)
 }
 
-fn user(id: &str) -> Result<UserId, Error> {
+pub(crate) fn user(id: &str) -> Result<UserId, Error> {
     UserId::parse(id).map_err(|error| Error::InvalidUserId { id: id.to_owned(), problem: error.to_string() })
 }
 

@@ -19,7 +19,6 @@ use super::window::{At, PAGE};
 use super::zone::Zone;
 use crate::saved::Queued;
 use crate::store::{KnownMember, Window};
-use crate::turn::AskId;
 use crate::{Draft, Error, Event, Moment, ReceiptKind, State};
 
 /// A view of the app, by the number that the app gave it.
@@ -27,6 +26,9 @@ pub type ViewId = u64;
 
 /// A read from the message store.
 pub type LoadId = u64;
+
+/// A request, by its number in a turn of the core.
+type AskId = u64;
 
 /// The content of a view.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -59,7 +61,7 @@ pub enum Act {
     Seen(String),
 }
 
-/// What a view shows now.
+/// The content of a view at some time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shown {
@@ -69,7 +71,7 @@ pub enum Shown {
     Messages(Screen),
 }
 
-/// What the view of a conversation shows.
+/// The content of the view of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Screen {
     /// The conversation. A direct one has its id before its first message.
@@ -81,7 +83,7 @@ pub struct Screen {
     pub messages: Snapshot,
 }
 
-/// What to read from the message store.
+/// A read that a view needs of the message store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Load {
     /// The chat list and the drafts.
@@ -157,6 +159,7 @@ struct List {
 #[derive(Debug)]
 struct Conversing {
     id: ConversationId,
+    kind: ConversationKind,
     peer_id: Option<UserId>,
     messages: Messages,
     /// The store has been read once, so the view has something to show.
@@ -189,7 +192,7 @@ pub(crate) struct Views {
     changes_at: Option<Moment>,
 }
 
-/// Requests of views have numbers from here on. Those of an app are below.
+/// Requests of views have numbers from here on, and those of an app lower ones.
 const FIRST_ASK: AskId = 1 << 63;
 
 /// Returns whether a view has made this request.
@@ -390,13 +393,9 @@ impl Views {
                     }
                 };
                 let messages = Messages::new(self.me.clone(), id.clone(), at, self.zone.clone());
-                let mut open = Conversing { id: id.clone(), peer_id, messages, is_loaded: false, shown: None };
-                let timeline = open.messages.timeline_mut();
-                if id.is_channel() {
-                    timeline.is(ConversationKind::Channel);
-                } else if id.is_group() {
-                    timeline.is(ConversationKind::Group);
-                }
+                let kind = id.kind();
+                let mut open = Conversing { id: id.clone(), kind, peer_id, messages, is_loaded: false, shown: None };
+                open.messages.timeline_mut().is(kind);
                 for queued in unsent {
                     open.take(queued, None);
                 }
@@ -404,11 +403,12 @@ impl Views {
                     open.take(queued, Some(code));
                 }
                 self.open.insert(view, open);
-                if id.is_channel() {
-                    let ask = self.next_ask(Purpose::Nothing);
-                    self.needs.push(Need::Watch(ask, id));
-                } else {
-                    self.ask_marks(view);
+                match kind {
+                    ConversationKind::Channel => {
+                        let ask = self.next_ask(Purpose::Nothing);
+                        self.needs.push(Need::Watch(ask, id));
+                    }
+                    ConversationKind::Direct | ConversationKind::Group => self.ask_marks(view),
                 }
             }
         }
@@ -443,8 +443,11 @@ impl Views {
     pub(crate) fn close(&mut self, view: ViewId) {
         self.lists.remove(&view);
         let Some(closed) = self.open.remove(&view) else { return };
-        if closed.id.is_channel() && self.open.values().all(|open| open.id != closed.id) {
-            self.needs.push(Need::Unwatch(closed.id));
+        match closed.kind {
+            ConversationKind::Channel if self.open.values().all(|open| open.id != closed.id) => {
+                self.needs.push(Need::Unwatch(closed.id));
+            }
+            ConversationKind::Direct | ConversationKind::Group | ConversationKind::Channel => {}
         }
         self.is_changed = true;
     }
@@ -564,16 +567,21 @@ impl Views {
     fn ask_marks(&mut self, view: ViewId) {
         let Some(open) = self.open.get(&view) else { return };
         let is_asked = |purpose: &Purpose| matches!(purpose, Purpose::Marks(asked, _) if *asked == view);
-        if open.id.is_channel() || self.asked.values().any(is_asked) {
+        if self.asked.values().any(is_asked) {
             return;
         }
         let conversation_id = open.id.clone();
         let purpose = Purpose::Marks(view, conversation_id.clone());
-        if conversation_id.is_group() {
-            self.ask(purpose, ReceiptsRequest { conversation_id, limit: MARKS, cursor: None });
-        } else {
+        match open.kind {
             // A page of a direct conversation has the marks.
-            self.ask(purpose, HistoryRequest { conversation_id, side: Side::Newest, limit: 1 });
+            ConversationKind::Direct => {
+                self.ask(purpose, HistoryRequest { conversation_id, side: Side::Newest, limit: 1 });
+            }
+            ConversationKind::Group => {
+                self.ask(purpose, ReceiptsRequest { conversation_id, limit: MARKS, cursor: None });
+            }
+            // No member sees the marks of others.
+            ConversationKind::Channel => {}
         }
     }
 

@@ -29,7 +29,14 @@ impl Drop for Folder {
 }
 
 fn in_memory() -> EngineSetup {
-    EngineSetup { folder: None, user_id: "alice".to_owned(), seed: 1, timing: HashMap::new(), saved: None }
+    EngineSetup {
+        folder: None,
+        messages: false,
+        user_id: "alice".to_owned(),
+        seed: 1,
+        timing: HashMap::new(),
+        saved: None,
+    }
 }
 
 fn code<T>(result: Result<T, Fault>) -> String {
@@ -52,23 +59,23 @@ fn sent(turn: &Turn) -> Vec<Value> {
 
 /// Opens the connection that the engine dials first.
 fn connect(engine: &Engine) -> Turn {
-    let turn = engine.turn(vec![], 0).unwrap();
+    let turn = engine.turn(vec![], 0, 0).unwrap();
     let dialled = turn.outputs.iter().any(|it| matches!(it, EdgeOutput::Dial { link: 1, need: TokenNeed::Connect }));
     assert!(dialled, "{turn:?}");
-    engine.turn(vec![EdgeInput::Opened { link: 1, token_left_ms: None }], 0).unwrap()
+    engine.turn(vec![EdgeInput::Opened { link: 1, token_left_ms: None }], 0, 0).unwrap()
 }
 
 #[test]
 fn a_message_is_sent_and_its_reply_answers_the_caller() {
     let engine = Engine::open(in_memory()).unwrap();
     connect(&engine);
-    let frames = sent(&engine.turn(vec![hi(7)], 1).unwrap());
+    let frames = sent(&engine.turn(vec![hi(7)], 1, 0).unwrap());
     let send = frames.iter().find(|frame| frame["action"] == "send").unwrap();
     assert_eq!((&send["to"], &send["body"]), (&json!("bob"), &json!("hi")));
     let result = json!({"conversation_id": "dm_ab", "seq": 1, "message_id": "0198b7a0-0000-7000-8000-000000000001",
         "sent_at": "2026-11-20T10:00:01.000Z", "duplicate": false});
     let text = json!({"type": "reply", "action": "send", "id": send["id"], "result": result}).to_string();
-    let turn = engine.turn(vec![EdgeInput::Frame { link: 1, text }], 2).unwrap();
+    let turn = engine.turn(vec![EdgeInput::Frame { link: 1, text }], 2, 0).unwrap();
     let answer = turn.outputs.iter().find_map(|output| match output {
         EdgeOutput::Answered { ask: 7, result } => Some(serde_json::from_str::<Value>(result).unwrap()),
         _ => None,
@@ -82,7 +89,7 @@ fn a_message_is_sent_and_its_reply_answers_the_caller() {
 fn a_kept_message_survives_the_engine() {
     let folder = Folder::new();
     let engine = Engine::open(folder.setup()).unwrap();
-    engine.turn(vec![hi(1)], 0).unwrap();
+    engine.turn(vec![hi(1)], 0, 0).unwrap();
     assert_eq!(code(Engine::open(folder.setup())), "locked");
     drop(engine);
     let engine = Engine::open(folder.setup()).unwrap();
@@ -107,6 +114,7 @@ fn a_request_that_can_be_none_is_refused_alone() {
             hi(5),
         ],
         0,
+        0,
     );
     let refusal = |output| match output {
         EdgeOutput::Refused { ask, code, .. } => Some((ask, code)),
@@ -125,12 +133,12 @@ fn nothing_leaves_before_the_store_has_it() {
     connect(&engine);
     let other = rusqlite::Connection::open(folder.0.join("store")).unwrap();
     other.execute_batch("ALTER TABLE outbox RENAME TO gone").unwrap();
-    for turn in [engine.turn(vec![hi(1)], 1), engine.turn(vec![], 2)] {
+    for turn in [engine.turn(vec![hi(1)], 1, 0), engine.turn(vec![], 2, 0)] {
         assert!(matches!(turn, Err(Fault::Failed { code, retryable: true, .. }) if code == "store"));
     }
     assert_eq!(code(engine.flush()), "store");
     other.execute_batch("ALTER TABLE gone RENAME TO outbox").unwrap();
-    let bodies = sent(&engine.turn(vec![], 3).unwrap()).into_iter().filter_map(|frame| frame.get("body").cloned());
+    let bodies = sent(&engine.turn(vec![], 3, 0).unwrap()).into_iter().filter_map(|frame| frame.get("body").cloned());
     assert_eq!(bodies.collect::<Vec<_>>(), ["hi"]);
     engine.flush().unwrap();
 }
@@ -155,7 +163,7 @@ fn what_another_client_kept_is_taken_over_once() {
 fn a_panic_ends_the_engine() {
     let engine = Engine::open(in_memory()).unwrap();
     assert_eq!(code(engine.with::<()>(|_| panic!("on purpose"))), "broken");
-    assert_eq!(code(engine.turn(vec![], 0)), "broken");
+    assert_eq!(code(engine.turn(vec![], 0, 0)), "broken");
     assert_eq!(code(engine.outbox()), "broken");
 }
 
@@ -166,9 +174,9 @@ fn times_and_users_are_checked() {
     assert_eq!(code(Engine::open(EngineSetup { user_id: String::new(), ..in_memory() })), "config");
     let timing = HashMap::from([("reconnect_first".to_owned(), 0)]);
     let engine = Engine::open(EngineSetup { timing, ..in_memory() }).unwrap();
-    engine.turn(vec![], 0).unwrap();
+    engine.turn(vec![], 0, 0).unwrap();
     let why = Why::Status { status: 503 };
-    let turn = engine.turn(vec![EdgeInput::Ended { link: 1, why }], 5).unwrap();
+    let turn = engine.turn(vec![EdgeInput::Ended { link: 1, why }], 5, 0).unwrap();
     let offline = json!({"state": {"is": "offline", "why": "refused", "status": 503, "retry_at": 5,
         "reason": "the server refused the connection (HTTP 503)"}});
     let told = turn.outputs.iter().filter_map(|output| match output {
@@ -176,4 +184,38 @@ fn times_and_users_are_checked() {
         _ => None,
     });
     assert!(told.collect::<Vec<_>>().contains(&offline), "{turn:?}");
+}
+
+fn shown(turn: Turn, view: u64) -> Option<Value> {
+    let mut outputs = turn.outputs.into_iter();
+    outputs.find_map(|output| match output {
+        EdgeOutput::Show { view: of, shown } if of == view => Some(serde_json::from_str(&shown).unwrap()),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_view_has_what_the_store_has_in_the_turn_that_opens_it() {
+    let folder = Folder::new();
+    let setup = || EngineSetup { messages: true, ..folder.setup() };
+    let engine = Engine::open(setup()).unwrap();
+    engine.turn(vec![hi(1)], 0, 1_763_632_800_000).unwrap();
+    drop(engine);
+    let engine = Engine::open(setup()).unwrap();
+    let open = |view, of: Value| EdgeInput::Open { view, of: of.to_string() };
+    let list = shown(engine.turn(vec![open(1, json!({"chats": {}}))], 0, 0).unwrap(), 1).unwrap();
+    assert_eq!(list["chats"]["rows"][0]["peer_id"], "bob");
+    assert_eq!(list["chats"]["rows"][0]["line"]["progress"], json!({"state": "waiting"}));
+    let of = json!({"messages": {"with": {"to": "bob"}, "at": "first_unread"}});
+    let screen = shown(engine.turn(vec![open(2, of)], 0, 0).unwrap(), 2).unwrap();
+    let items = &screen["messages"]["messages"]["items"];
+    assert_eq!((&items[0]["type"], &items[0]["day"]), (&json!("day"), &json!("2025-11-20")));
+    assert_eq!((&items[1]["type"], &items[1]["body"]), (&json!("message"), &json!("hi")));
+    // Nothing changes, so nothing is drawn. Invalid JSON opens nothing.
+    let of = EdgeInput::Open { view: 3, of: "{".to_owned() };
+    assert!(shown(engine.turn(vec![of], 1, 0).unwrap(), 2).is_none());
+    let act =
+        EdgeInput::Draft { target: json!({"to": "bob"}).to_string(), draft: Some(json!({"body": "we"}).to_string()) };
+    let list = shown(engine.turn(vec![act], 2, 0).unwrap(), 1).unwrap();
+    assert_eq!(list["chats"]["rows"][0]["draft"]["body"], "we");
 }
