@@ -13,47 +13,50 @@
 //! ```
 //!
 //! At the end of its input, the program waits until the server has stored each message, and exits. With `--store FILE`,
-//! messages and outbox survive a restart. `/chats` and `/find` then need no network.
+//! messages and outbox survive a restart, and all that was received is there without a network.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use pigeonhole_client::{
-    Attachment, Client, Config, Conversation, ConversationId, ConversationSettings, DeviceToken, Draft, Emoji, Error,
-    Event, Events, FileName, Info, JoinBy, Message, MimeType, MutedUntil, NewGroup, Platform, ReceiptKind,
-    Registration, Role, SendResult, Sent, Seq, Settings, Side, State, Target, Timeline, TimelineEntry, Title,
-    TokenError, UserId, UserSettings, When, Why,
+    At, Attachment, Chat, ChatRow, Client, ClientMsgId, Config, Content, ConversationId, ConversationSettings,
+    DeviceToken, Draft, Emoji, Error, Event, Events, FileName, Filter, Info, Item, JoinBy, ListSnapshot, Message,
+    MessageItem, MimeType, MutedUntil, NewGroup, Platform, Progress, Registration, Role, Screen, SendResult, Sent, Seq,
+    Settings, Side, State, Target, Title, TokenError, UserId, UserSettings, View, When, Why,
 };
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const HELP: &str = "\
-/open USER|ID   /list   /older
-/chats   /find WORDS   (from the file of --store, without a network)
+/open USER|ID   /list   /older   /find WORDS
 /edit N TEXT   /delete N   /react N [EMOJI]   /reply N TEXT   /mention USER TEXT   (N is a message's number)
-/send PATH [TEXT]   /save N PATH
+/send PATH [TEXT]   /save N PATH   /retry   /discard   (the messages that the server refused)
 /group TITLE USER...   /channel TITLE USER...   /join ID   /leave
 /add USER...   /remove USER   /role USER owner|admin|member   /title TEXT   /members
 /mute on|off   /block USER on|off   /online USER
 /phone TOKEN|off   (push notifications to the phone with this FCM token)";
 
-struct Chat {
+struct Terminal {
     client: Client,
     me: UserId,
-    room: RefCell<Room>,
+    /// The conversation on the screen, and what is drawn of it.
+    chat: RefCell<Chat>,
+    screen: RefCell<Option<Screen>>,
+    list: View<ListSnapshot>,
+    drawing_tx: UnboundedSender<Drawing>,
     unanswered: RefCell<JoinSet<std::result::Result<SendResult, Error>>>,
-    /// The first conversation is on the screen.
-    opened: Notify,
+    /// The client has all that it missed, or there is no connection.
+    ready: Notify,
 }
 
-/// The conversation on the screen. A direct conversation has no id until its first message.
-struct Room {
-    target: Target,
-    id: Option<ConversationId>,
-    timeline: Timeline,
-    is_open: bool,
+/// A request to what draws the conversation.
+enum Drawing {
+    View(View<Screen>),
+    Older,
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -67,20 +70,22 @@ async fn main() -> Result<()> {
     let url = args.next().unwrap_or_else(|| "ws://127.0.0.1:3001/v1".to_owned());
     let (me, target) = (UserId::parse(&me)?, target(&peer)?);
     let (user, server) = (me.to_string(), url.replacen("ws", "http", 1));
-    let config = Config::new(url, me.as_str(), move |_need| token(user.clone(), server.clone()));
-    let has_store = store.is_some();
-    let config = if let Some(file) = store { config.store(file) } else { config };
+    // Without `--store`, the messages end with the program.
+    let folder = tempfile::tempdir()?;
+    let store = store.map_or_else(|| folder.path().join("store"), Into::into);
+    let config = Config::new(url, me.as_str(), move |_need| token(user.clone(), server.clone())).store(store);
     let (client, events) = Client::connect(config).await?;
-    let room = Room { target, id: None, timeline: Timeline::new(me.clone()), is_open: false };
-    let chat = Chat { client, me, room: room.into(), unanswered: RefCell::default(), opened: Notify::new() };
-    if has_store {
-        chat.show_stored().await?;
-    }
+    let chat = client.chat(target).into();
+    let list = client.conversations(Filter::default())?;
+    let (drawing_tx, drawing_rx) = unbounded_channel();
+    let (screen, unanswered) = (RefCell::default(), RefCell::default());
+    let terminal = Terminal { client, me, chat, screen, list, drawing_tx, unanswered, ready: Notify::new() };
     let ended = tokio::select! {
-        ended = chat.on_events(events) => ended,
-        ended = chat.on_lines() => ended,
+        ended = terminal.on_events(events) => ended,
+        ended = terminal.on_screens(drawing_rx) => ended,
+        ended = terminal.on_lines() => ended,
     };
-    chat.client.close().await;
+    terminal.client.close().await;
     if let Err(error) = ended {
         eprintln!("chat: {error}");
         // To return would wait for the next line of standard input.
@@ -105,18 +110,14 @@ async fn token(user: String, server: String) -> std::result::Result<String, Toke
     Ok(issued.json::<Issued>().await?.token)
 }
 
-/// Handles the client's events.
-impl Chat {
-    /// A request for the next event acknowledges the last one to the server.
+/// Handles the client's events. The views show all that concerns messages here.
+impl Terminal {
     async fn on_events(&self, mut events: Events) -> Result<()> {
         while let Some(event) = events.next().await {
             match event {
-                Event::Message { message, .. } => self.on_message(&message),
-                Event::Receipt { kind, receipt } => {
-                    let room = &mut *self.room.borrow_mut();
-                    if room.id.as_ref() == Some(&receipt.conversation_id) {
-                        room.timeline.receipt(kind, &receipt.user_id, receipt.seq);
-                        println!("-- {kind:?} up to #{} by {}", receipt.seq, receipt.user_id);
+                Event::Message { message, .. } if message.conversation_id != *self.chat.borrow().id() => {
+                    if message.sender_id != self.me && message.kind.counts() {
+                        println!("~ {}", self.found(&message));
                     }
                 }
                 Event::Uploading { done, bytes, .. } => println!("-- {done} of {bytes} bytes are uploaded"),
@@ -124,18 +125,17 @@ impl Chat {
                 Event::Failed { queued, error } => {
                     println!("!! not sent: {} ({error})", queued.outgoing.body().unwrap_or("a change"));
                 }
-                // The client has delivered all that the user missed.
                 Event::State(State::CaughtUp) => {
                     println!("-- connected");
-                    if !self.room.borrow().is_open {
-                        let target = self.target();
-                        self.open(target).await?;
-                    }
+                    self.ready.notify_one();
                 }
                 Event::State(State::Offline { why: why @ (Why::TokenRefused { .. } | Why::WrongUser(_)), .. }) => {
                     return Err(why.into());
                 }
-                Event::State(State::Offline { why, .. }) => println!("-- offline: {why}"),
+                Event::State(State::Offline { why, .. }) => {
+                    println!("-- offline: {why}");
+                    self.ready.notify_one();
+                }
                 Event::State(State::Replaced) => println!("-- one connection too many; an empty line connects again"),
                 _ => {}
             }
@@ -143,59 +143,145 @@ impl Chat {
         Ok(())
     }
 
-    fn on_message(&self, message: &Message) {
-        let room = &mut *self.room.borrow_mut();
-        let (id, sender) = (&message.conversation_id, &message.sender_id);
-        if room.id.is_none() && room.target == Target::User(sender.clone()) && *sender != self.me && !id.has_members() {
-            room.id = Some(id.clone());
-        }
-        if room.id.as_ref() == Some(id) {
-            room.timeline.message(message.clone());
-            if room.is_open {
-                println!("{}", self.line(message));
-                self.read(room);
-            }
-        } else if *sender != self.me && message.kind.counts() {
-            println!("~ {}", self.line(message));
-        }
+    /// A message that is not on the screen, in one line.
+    fn found(&self, message: &Message) -> String {
+        let media = message.media.as_ref().map_or(String::new(), |_| format!("[{}] ", message.kind));
+        format!("#{} {}: {media}{}", message.seq, self.name(&message.sender_id), harmless(&message.body))
     }
 
-    /// Reports how far the user has read. The timeline knows up to which message nothing is missing.
-    fn read(&self, room: &mut Room) {
-        if let (Some(id), Some(seq)) = (&room.id, room.timeline.read_up_to()) {
-            room.timeline.receipt(ReceiptKind::Read, &self.me, seq);
-            self.client.read(id, seq);
-        }
-    }
-
-    /// An entry of a conversation, in one line.
-    fn line(&self, message: &Message) -> String {
-        let sender = if message.sender_id == self.me { "you" } else { message.sender_id.as_str() };
-        let (seq, body) = (message.seq, harmless(&message.body));
-        let target = message.target_seq.unwrap_or(seq);
-        match (message.kind.as_str(), &message.system, &message.media) {
-            _ if message.deleted_at.is_some() => format!("#{seq} {sender}: (deleted)"),
-            ("edit", ..) => format!("-- {sender} changed #{target}: {body}"),
-            ("delete", ..) => format!("-- {sender} deleted #{target}"),
-            ("reaction", ..) => {
-                let emoji = message.emoji.as_ref().map_or("nothing", Emoji::as_str);
-                format!("-- {sender} reacted to #{target} with {emoji}")
-            }
-            // A system entry is data. An app describes the change in its user's language.
-            (_, Some(system), _) => format!("-- {sender} {}", serde_json::to_string(system).unwrap_or_default()),
-            (kind, _, Some(media)) => {
-                let name = harmless(media.name.as_ref().map_or("", FileName::as_str));
-                format!("#{seq} {sender}: [{kind} {name}, {} bytes] {body}", media.bytes)
-            }
-            _ => format!("#{seq} {sender}: {body}"),
-        }
+    fn name<'a>(&self, user: &'a UserId) -> &'a str {
+        if *user == self.me { "you" } else { user.as_str() }
     }
 }
 
+/// Draws the conversation on the screen. A terminal only adds lines, so it adds what is new and what has changed.
+impl Terminal {
+    async fn on_screens(&self, mut drawing_rx: UnboundedReceiver<Drawing>) -> Result<()> {
+        let mut view = self.chat().messages(At::Newest)?;
+        let mut drawn = Drawn::default();
+        loop {
+            tokio::select! {
+                Some(drawing) = drawing_rx.recv() => match drawing {
+                    Drawing::View(next) => (view, drawn) = (next, Drawn::default()),
+                    Drawing::Older => view.older(),
+                },
+                screen = view.changed() => {
+                    let screen = screen?;
+                    self.draw(&screen, &mut drawn);
+                    // A terminal shows all of it.
+                    if let Some(last) = screen.messages.items.iter().rfind(|item| is_stored(item)) {
+                        view.seen(&last.key);
+                    }
+                    self.screen.replace(Some(screen));
+                }
+            }
+        }
+    }
+
+    fn draw(&self, screen: &Screen, drawn: &mut Drawn) {
+        let mut newest = None;
+        for item in &screen.messages.items {
+            let line = self.line(&item.content);
+            let progress = progress(&item.content);
+            match drawn.lines.insert(item.key.clone(), (line.clone(), progress.clone())) {
+                None => println!("{line}{}", progress.map_or(String::new(), |word| format!(" ({word})"))),
+                Some((before, _)) if before != line => println!("{line}"),
+                // Ticks come for all messages up to one.
+                Some((_, before)) if before != progress => {
+                    newest = Some(format!("-- {line}: {}", progress.unwrap_or_default()))
+                }
+                Some(_) => {}
+            }
+        }
+        newest.into_iter().for_each(|line| println!("{line}"));
+        let Some(chat) = &screen.chat else { return };
+        let about = about(chat);
+        for line in about.iter().filter(|line| !drawn.about.contains(line)) {
+            println!("-- {line}");
+        }
+        drawn.about = about;
+    }
+
+    fn line(&self, content: &Content) -> String {
+        match content {
+            Content::Day { day } => format!("== {day} =="),
+            Content::Unread { count } => format!("-- {count} new --"),
+            Content::Gap { .. } => "-- messages are missing here --".to_owned(),
+            // A system entry is data. An app describes the change in its user's language.
+            Content::System { sender_id, event, .. } => {
+                format!("-- {} {}", self.name(sender_id), serde_json::to_string(event).unwrap_or_default())
+            }
+            Content::Message(message) => self.message(message),
+            Content::Other(message) => self.found(message),
+        }
+    }
+
+    fn message(&self, message: &MessageItem) -> String {
+        let number = message.seq.map_or(String::new(), |seq| format!("#{seq} "));
+        let sender = self.name(&message.sender_id);
+        if message.deleted_by.is_some() {
+            return format!("{number}{sender}: (deleted)");
+        }
+        let quote = message.reply.as_ref().map_or(String::new(), |reply| format!("(to #{}) ", reply.seq));
+        let file = match (&message.media, &message.upload) {
+            (Some(media), _) => {
+                let name = harmless(media.name.as_ref().map_or("", FileName::as_str));
+                format!("[{} {name}, {} bytes] ", message.kind, media.bytes)
+            }
+            (None, Some(upload)) => format!("[{}, {} bytes] ", message.kind, upload.bytes),
+            (None, None) => String::new(),
+        };
+        let edited = if message.edited_at.is_some() { " (edited)" } else { "" };
+        let reactions = message.reactions.iter().map(|it| format!(" {}{}", it.emoji.as_str(), it.count));
+        let refused =
+            message.refused.as_ref().map_or(String::new(), |it| format!(" (the change was refused: {})", it.code));
+        let reactions: String = reactions.collect();
+        format!("{number}{sender}: {quote}{file}{}{edited}{reactions}{refused}", harmless(&message.body))
+    }
+}
+
+/// The lines that are on the screen.
+#[derive(Default)]
+struct Drawn {
+    /// The line of each item, and how far an own message has come.
+    lines: BTreeMap<String, (String, Option<String>)>,
+    about: Vec<String>,
+}
+
+/// A message of another user that is not stored has not been seen by anybody.
+fn is_stored(item: &Item) -> bool {
+    match &item.content {
+        Content::Message(message) => message.seq.is_some(),
+        Content::System { .. } | Content::Other(_) => true,
+        Content::Day { .. } | Content::Unread { .. } | Content::Gap { .. } => false,
+    }
+}
+
+fn progress(content: &Content) -> Option<String> {
+    let Content::Message(message) = content else { return None };
+    Some(match message.progress.as_ref()? {
+        Progress::Waiting => "waiting".to_owned(),
+        Progress::Uploading { .. } => "uploading".to_owned(),
+        Progress::Stored => "stored".to_owned(),
+        Progress::Delivered => "delivered".to_owned(),
+        Progress::Read => "read".to_owned(),
+        Progress::Failed { code, .. } => format!("refused: {code}; /retry or /discard"),
+    })
+}
+
+/// Who is typing or online.
+fn about(chat: &ChatRow) -> Vec<String> {
+    let typing = chat.typing.iter().map(|user| format!("{user} is typing"));
+    let presence = chat.presence.iter();
+    let presence =
+        presence.map(|user| format!("{} is {}", user.user_id, if user.online { "online" } else { "offline" }));
+    typing.chain(presence).collect()
+}
+
 /// Handles the lines that the user types.
-impl Chat {
+impl Terminal {
     async fn on_lines(&self) -> Result<()> {
-        self.opened.notified().await;
+        self.ready.notified().await;
         // Not `lines`: a byte that is not UTF-8 would end the program, and the messages in the outbox with it.
         let mut lines = BufReader::new(stdin()).split(b'\n');
         while let Ok(Some(line)) =
@@ -224,17 +310,13 @@ impl Chat {
 
     /// Puts a message into the outbox. The client sends it now, or when there is a connection again.
     async fn say(&self, draft: Draft) -> Result<()> {
-        self.queued(self.client.send(self.target(), draft).await?).await
+        let chat = self.chat();
+        self.queued(chat.send(draft).await?);
+        Ok(())
     }
 
-    async fn queued(&self, sent: Sent) -> Result<()> {
-        if self.room.borrow().id.is_none() {
-            // The first message creates a direct conversation.
-            sent.stored().await?;
-            return self.open(self.target()).await;
-        }
+    fn queued(&self, sent: Sent) {
         self.unanswered.borrow_mut().spawn(sent.stored());
-        Ok(())
     }
 
     async fn command(&self, line: &str) -> Result<()> {
@@ -242,25 +324,15 @@ impl Chat {
         let (first, text) = split(rest);
         match name {
             "help" => println!("{HELP}"),
-            "open" => self.open(target(first)?).await?,
-            "list" => self.list().await?,
-            "chats" => {
-                for row in self.client.chats().await? {
-                    print_row(row);
-                }
-                println!("-- {} unread", self.client.unread().await?);
-            }
-            "find" => self.client.search(rest, 20).await?.iter().for_each(|it| println!("{}", self.line(it))),
-            "older" => {
-                let side = self.room.borrow().timeline.more_before().ok_or("there are no older messages")?;
-                self.load(&self.id()?, side).await?;
-                self.show();
-            }
-            "edit" => drop(self.client.edit(&self.id()?, seq(first)?, text).await?.stored().await?),
-            "delete" => drop(self.client.delete(&self.id()?, seq(first)?).await?.stored().await?),
+            "open" => self.open(target(first)?)?,
+            "list" => self.list(),
+            "find" => self.client.search(rest, 20).await?.iter().for_each(|it| println!("{}", self.found(it))),
+            "older" => self.older()?,
+            "edit" => self.queued(self.chat().edit(seq(first)?, text).await?),
+            "delete" => self.queued(self.chat().delete(seq(first)?).await?),
             "react" => {
                 let emoji = if text.is_empty() { None } else { Some(Emoji::parse(text)?) };
-                self.client.react(&self.id()?, seq(first)?, emoji).await?.stored().await?;
+                self.queued(self.chat().react(seq(first)?, emoji).await?);
             }
             "reply" => self.say(Draft::new(text).reply_to(seq(first)?)).await?,
             "mention" => self.say(Draft::new(text).mentions([UserId::parse(first)?])).await?,
@@ -268,12 +340,22 @@ impl Chat {
             "send" => {
                 let name = FileName::parse(first.rsplit('/').next().unwrap_or(first))?;
                 let file = Attachment::file(first, MimeType::parse("application/octet-stream")?, name);
-                self.queued(self.client.send_media(self.target(), file.caption(text)).await?).await?;
+                self.queued(self.chat().send_media(file.caption(text)).await?);
             }
             "save" => {
-                let message = self.room.borrow().message(seq(first)?).ok_or("the message is not here; try /older")?;
-                self.client.download(&message, text).await?;
+                let seq = seq(first)?;
+                let stored = self.client.window(self.chat().id(), Side::Before(seq.next()), 1).await?;
+                let is_it = |message: &&Message| message.seq == seq;
+                let message = stored.messages.iter().find(is_it).ok_or("the message is not here; try /older")?;
+                self.client.download(message, text).await?;
             }
+            "retry" => {
+                for id in self.refused() {
+                    let client = self.client.clone();
+                    self.unanswered.borrow_mut().spawn(async move { client.again(&id).await });
+                }
+            }
+            "discard" => self.refused().iter().for_each(|id| self.client.dismiss(id)),
             "online" => {
                 for user in self.client.presence(vec![UserId::parse(first)?]).await? {
                     println!("-- {} is {}", user.user_id, if user.online { "online" } else { "offline" });
@@ -304,28 +386,28 @@ impl Chat {
             "join" => {
                 let id = ConversationId::parse(first)?;
                 self.client.join(&id).await?;
-                self.open(Target::Conversation(id)).await?;
+                self.open(Target::Conversation(id))?;
             }
-            "leave" => drop(self.client.leave(&self.id()?).await?.stored().await?),
-            "add" => drop(self.client.add(&self.id()?, users(rest)?).await?.stored().await?),
-            "remove" => drop(self.client.remove(&self.id()?, &UserId::parse(first)?).await?.stored().await?),
+            "leave" => drop(self.client.leave(self.chat().id()).await?.stored().await?),
+            "add" => drop(self.client.add(self.chat().id(), users(rest)?).await?.stored().await?),
+            "remove" => drop(self.client.remove(self.chat().id(), &UserId::parse(first)?).await?.stored().await?),
             "role" => {
                 let role = Role::parse(split(rest).1).ok_or("the role must be owner, admin or member")?;
-                self.client.role(&self.id()?, &UserId::parse(first)?, role).await?.stored().await?;
+                self.client.role(self.chat().id(), &UserId::parse(first)?, role).await?.stored().await?;
             }
             "title" => {
                 let info = Info { title: Some(Title::parse(rest)?), ..Info::default() };
-                self.client.update(&self.id()?, info).await?.stored().await?;
+                self.client.update(self.chat().id(), info).await?.stored().await?;
             }
             "members" => {
-                for member in self.client.members(&self.id()?, 100, None).await?.members {
+                for member in self.client.members(self.chat().id(), 100, None).await?.members {
                     println!("-- {} ({})", member.user_id, member.role.as_str());
                 }
             }
             "mute" => {
                 let muted_until = Some((first == "on").then_some(MutedUntil::Forever));
                 let set = ConversationSettings { muted_until, ..ConversationSettings::default() };
-                self.client.settings(Settings::Conversation { conversation_id: self.id()?, set }).await?;
+                self.client.settings(Settings::Conversation { conversation_id: self.chat().id().clone(), set }).await?;
             }
             _ => return Err(format!("/{name} is not a command; /help lists them").into()),
         }
@@ -335,119 +417,56 @@ impl Chat {
     async fn create(&self, group: NewGroup) -> Result<()> {
         let created = self.client.create(group).await?.stored().await?;
         println!("-- created {}", created.conversation_id);
-        self.open(Target::Conversation(created.conversation_id)).await
+        self.open(Target::Conversation(created.conversation_id))
     }
 
-    async fn list(&self) -> Result<()> {
-        for row in self.client.inbox(None).await?.conversations {
-            print_row(row);
+    fn list(&self) {
+        let Some(list) = self.list.shown() else { return };
+        for row in &list.rows {
+            let name = row.title.as_deref().or(row.peer_id.as_ref().map(UserId::as_str)).unwrap_or_default();
+            let id = row.conversation_id.as_ref().map_or("new", ConversationId::as_str);
+            let line = row.line.as_ref().map_or(String::new(), |line| harmless(&line.text));
+            println!("-- {id} {} ({} unread) {line}", harmless(name), row.unread);
         }
-        for row in self.client.channels(None).await?.conversations {
-            println!("-- {} {} ({} unread)", row.conversation_id, harmless(&row.title), row.unread);
-        }
-        Ok(())
+        println!("-- {} unread", list.unread);
     }
 }
 
 /// The conversation on the screen.
-impl Chat {
-    /// Shows what the store has of the conversation, before the client has a connection.
-    async fn show_stored(&self) -> Result<()> {
-        let is_target = |row: &Conversation| match &self.room.borrow().target {
-            Target::User(peer) => row.peer_id.as_ref() == Some(peer),
-            Target::Conversation(id) => row.conversation_id == *id,
-        };
-        if let Some(row) = self.client.chats().await?.into_iter().find(is_target) {
-            let window = self.client.window(&row.conversation_id, Side::Newest, 50).await?;
-            window.messages.iter().for_each(|message| println!("{}", self.line(message)));
-            self.room.borrow_mut().id = Some(row.conversation_id);
-        }
-        self.opened.notify_one();
+impl Terminal {
+    fn open(&self, target: Target) -> Result<()> {
+        self.chat.replace(self.client.chat(target));
+        self.screen.replace(None);
+        self.drawing_tx.send(Drawing::View(self.chat().messages(At::Newest)?)).map_err(|_| Error::Closed)?;
         Ok(())
     }
 
-    /// Finds the conversation's id, loads its newest messages and draws them.
-    async fn open(&self, target: Target) -> Result<()> {
-        let id = match &target {
-            Target::Conversation(id) => Some(id.clone()),
-            Target::User(peer) => self.find(peer).await?,
-        };
-        let room = Room { target, id: id.clone(), timeline: Timeline::new(self.me.clone()), is_open: true };
-        if let Some(left) = self.room.replace(room).id.filter(ConversationId::is_channel) {
-            self.client.unwatch(&left);
+    fn older(&self) -> Result<()> {
+        if !self.screen.borrow().as_ref().is_some_and(|screen| screen.messages.has_older) {
+            return Err("there are no older messages".into());
         }
-        if let Some(id) = &id {
-            if id.is_channel() {
-                // A channel's entries come only while the client is subscribed.
-                self.client.watch(id, None).await?;
-            }
-            self.load(id, Side::Newest).await?;
-        }
-        self.room.borrow_mut().timeline.open();
-        self.show();
-        self.read(&mut self.room.borrow_mut());
-        self.opened.notify_one();
+        self.drawing_tx.send(Drawing::Older).map_err(|_| Error::Closed)?;
         Ok(())
     }
 
-    /// Finds the direct conversation with a user, if one exists.
-    async fn find(&self, peer: &UserId) -> Result<Option<ConversationId>> {
-        let mut page = self.client.inbox(None).await?;
-        loop {
-            if let Some(row) = page.conversations.iter().find(|row| row.peer_id.as_ref() == Some(peer)) {
-                return Ok(Some(row.conversation_id.clone()));
-            }
-            let Some(cursor) = page.next_cursor else { return Ok(None) };
-            page = self.client.inbox(Some(cursor)).await?;
-        }
+    fn chat(&self) -> Chat {
+        self.chat.borrow().clone()
     }
 
-    async fn load(&self, id: &ConversationId, side: Side) -> Result<()> {
-        let page = self.client.history(id, side, 50).await?;
-        self.room.borrow_mut().timeline.history(page);
-        Ok(())
-    }
-
-    fn show(&self) {
-        let room = self.room.borrow();
-        for entry in room.timeline.entries(|at| at.to_string().chars().take(10).collect::<String>()) {
-            match entry {
-                TimelineEntry::Day(day) => println!("== {day} =="),
-                TimelineEntry::Unread(count) => println!("-- {count} new --"),
-                TimelineEntry::Gap { .. } => println!("-- messages are missing here --"),
-                TimelineEntry::System { message, .. } => println!("{}", self.line(message)),
-                TimelineEntry::Message { message, tick, .. } => {
-                    let reactions = message.reactions.iter().map(|it| format!(" {}{}", it.emoji.as_str(), it.count));
-                    let tick = tick.map_or(String::new(), |tick| format!(" ({tick:?})"));
-                    println!("{}{}{tick}", self.line(&message), reactions.collect::<String>());
-                }
-                // Lines show what is stored. An app puts `sent.queued()` into the timeline, and draws it here.
-                TimelineEntry::Unsent { .. } => {}
-            }
-        }
-    }
-
-    fn target(&self) -> Target {
-        self.room.borrow().target.clone()
-    }
-
-    fn id(&self) -> Result<ConversationId> {
-        self.room.borrow().id.clone().ok_or_else(|| "the first message creates this conversation".into())
+    /// The messages and changes that the server refused.
+    fn refused(&self) -> Vec<ClientMsgId> {
+        let screen = self.screen.borrow();
+        let items = screen.iter().flat_map(|screen| &screen.messages.items);
+        items.filter_map(|item| refused(&item.content)).collect()
     }
 }
 
-impl Room {
-    fn message(&self, seq: Seq) -> Option<Message> {
-        self.timeline.entries(|_| ()).into_iter().find_map(|entry| match entry {
-            TimelineEntry::Message { message, .. } if message.seq == seq => Some(message.into_owned()),
-            _ => None,
-        })
+fn refused(content: &Content) -> Option<ClientMsgId> {
+    let Content::Message(message) = content else { return None };
+    match &message.progress {
+        Some(Progress::Failed { .. }) => message.client_msg_id.clone(),
+        _ => message.refused.as_ref().map(|refused| refused.client_msg_id.clone()),
     }
-}
-
-fn print_row(row: Conversation) {
-    let name = row.title.or(row.peer_id.map(|peer| peer.to_string())).unwrap_or_default();
-    println!("-- {} {} ({} unread)", row.conversation_id, harmless(&name), row.unread);
 }
 
 /// Replaces the characters by which another user's text could command the terminal or reverse a line.

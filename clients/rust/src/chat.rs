@@ -44,13 +44,21 @@ impl Client {
     /// # Errors
     /// [`Error::InvalidUserId`].
     pub fn direct(&self, user_id: impl AsRef<str>) -> Result<Chat, Error> {
-        let user = user(user_id.as_ref())?;
-        Ok(Chat::new(self.clone(), direct_conversation_id(&self.me, &user), Target::User(user)))
+        Ok(self.chat(Target::User(user(user_id.as_ref())?)))
     }
 
     /// Returns a conversation, which need not be known here.
     pub fn conversation(&self, conversation_id: &ConversationId) -> Chat {
-        Chat::new(self.clone(), conversation_id.clone(), Target::Conversation(conversation_id.clone()))
+        self.chat(Target::Conversation(conversation_id.clone()))
+    }
+
+    /// Returns the conversation to which messages with this target go.
+    pub fn chat(&self, target: Target) -> Chat {
+        let id = match &target {
+            Target::User(user) => direct_conversation_id(&self.me, user),
+            Target::Conversation(id) => id.clone(),
+        };
+        Chat { client: self.clone(), id, target }
     }
 
     /// Saves a text that the user has begun, or removes it. [`conversations`](Self::conversations) shows it. Call it 300 ms
@@ -94,10 +102,6 @@ pub struct Chat {
 }
 
 impl Chat {
-    pub(crate) fn new(client: Client, id: ConversationId, target: Target) -> Self {
-        Self { client, id, target }
-    }
-
     /// Returns its id. A direct conversation has its id before its first message.
     pub fn id(&self) -> &ConversationId {
         &self.id
