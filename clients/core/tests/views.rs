@@ -351,6 +351,23 @@ fn the_whole_list_comes_once_and_survives() {
 }
 
 #[test]
+fn a_new_conversation_is_in_the_list_of_the_next_start() {
+    let mut device = Device::new(MemStore::new(user("alice")));
+    device.open(LIST, chats());
+    device.connect(&[]);
+    device.answer("inbox", &json!({"conversations": [], "next_cursor": null}));
+    device.frame(&new(1, "bob"));
+    assert_eq!(device.list().rows[0].peer_id, Some(user("bob")));
+    device.frame(&new(2, "bob"));
+    device.answer("inbox", &json!({"conversations": [row(2, 0)], "next_cursor": null}));
+    device.frame(&new(3, "bob"));
+    assert!(device.asked.iter().all(|asked| asked["action"] != "inbox"));
+    let mut device = device.restarted();
+    device.open(LIST, chats());
+    assert_eq!((device.list().rows.len(), device.list().unread), (1, 3));
+}
+
+#[test]
 fn a_view_of_a_channel_subscribes_to_it_until_it_is_closed() {
     let channel = ConversationId::parse("ch_news").unwrap();
     let mut device = Device::new(MemStore::new(user("alice")));
@@ -386,6 +403,11 @@ fn the_presence_of_the_open_conversation_is_watched() {
     assert!(device.screen().chat.as_ref().unwrap().presence.as_ref().unwrap().online);
     device.frame(&json!({"type": "presence", "user_id": "bob", "online": false}));
     assert!(!device.screen().chat.as_ref().unwrap().presence.as_ref().unwrap().online);
+    // A user who writes for the first time may be seen from then on.
+    device.frame(&new(4, "bob"));
+    device.answer("presence", &online);
+    device.frame(&new(5, "bob"));
+    assert!(device.asked.iter().all(|asked| asked["action"] != "presence"));
 }
 
 #[test]

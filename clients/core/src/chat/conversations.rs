@@ -370,6 +370,11 @@ impl Conversations {
         Some(chat.row(now, at, &self.me))
     }
 
+    /// Returns whether a row of the server has come for the conversation.
+    pub(crate) fn has_row(&self, id: &ConversationId) -> bool {
+        self.chats.iter().any(|chat| chat.conversation_id.as_ref() == Some(id) && chat.row_seq > Seq::ZERO)
+    }
+
     /// Returns the other user of a direct conversation.
     pub(crate) fn peer_of(&self, id: &ConversationId) -> Option<UserId> {
         self.chats.iter().find(|chat| chat.conversation_id.as_ref() == Some(id))?.peer_id.clone()

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use wire::limits::{INBOX_LIMIT_MAX, PRESENCE_USERS_MAX};
 use wire::{
     Action, ChannelsRequest, ClientMsgId, Conversation, ConversationId, ConversationKind, HistoryRequest,
-    HistoryResult, InboxRequest, PresenceRequest, ReceiptsRequest, Reply, Seq, Side, Target, Timestamp, UserId,
-    direct_conversation_id,
+    HistoryResult, InboxRequest, Message, PresenceRequest, ReceiptsRequest, Reply, Seq, Side, Target, Timestamp,
+    UserId, direct_conversation_id,
 };
 
 use super::conversations::{Conversations, Filter, ListSnapshot};
@@ -140,6 +140,8 @@ pub(crate) enum Need {
 #[derive(Debug)]
 enum Purpose {
     List,
+    /// The rows of new conversations.
+    Rows,
     Channels,
     History(ViewId, Side),
     /// The marks of the members.
@@ -164,6 +166,8 @@ struct Conversing {
     messages: Messages,
     /// The store has been read once, so the view has something to show.
     is_loaded: bool,
+    /// The peer has written since the view opened.
+    has_peer_written: bool,
     shown: Option<Screen>,
 }
 
@@ -233,10 +237,33 @@ impl Views {
         for view in self.open.values_mut() {
             view.messages.event(event, now);
         }
+        if let Event::Message { message, .. } = event {
+            self.came(message);
+        }
         if matches!(event, Event::State(State::CaughtUp)) {
             self.list_all();
             for view in self.open.keys().copied().collect::<Vec<_>>() {
                 self.ask_marks(view);
+            }
+        }
+    }
+
+    fn came(&mut self, message: &Message) {
+        let id = &message.conversation_id;
+        for view in
+            self.open.values_mut().filter(|view| view.id == *id && view.peer_id.as_ref() == Some(&message.sender_id))
+        {
+            if !mem::replace(&mut view.has_peer_written, true) {
+                // Who has written shows their presence.
+                self.watched.clear();
+            }
+        }
+        // The store lists a new conversation once it has its row.
+        if self.is_caught_up && self.chats.as_ref().is_some_and(|chats| !chats.has_row(id)) {
+            match id.kind() {
+                ConversationKind::Direct | ConversationKind::Group => self.ask_rows(),
+                // Rows of channels are read at each start.
+                ConversationKind::Channel => {}
             }
         }
     }
@@ -326,6 +353,7 @@ impl Views {
                     self.needs.push(Need::Listed);
                 }
             }
+            (Purpose::Rows, Ok(Reply::Inbox(page))) => page.conversations.iter().for_each(|row| chats.row(row)),
             (Purpose::Channels, Ok(Reply::Channels(page))) => {
                 page.conversations.iter().for_each(|row| chats.channel(row));
                 if page.next_cursor.is_some() {
@@ -365,6 +393,8 @@ impl Views {
     }
 }
 
+/// The number of rows to request for a new conversation, which is among the first.
+const ROWS: u64 = 10;
 /// The number of members in a page of marks.
 const MARKS: u64 = 100;
 
@@ -394,7 +424,15 @@ impl Views {
                 };
                 let messages = Messages::new(self.me.clone(), id.clone(), at, self.zone.clone());
                 let kind = id.kind();
-                let mut open = Conversing { id: id.clone(), kind, peer_id, messages, is_loaded: false, shown: None };
+                let mut open = Conversing {
+                    id: id.clone(),
+                    kind,
+                    peer_id,
+                    messages,
+                    is_loaded: false,
+                    has_peer_written: false,
+                    shown: None,
+                };
                 open.messages.timeline_mut().is(kind);
                 for queued in unsent {
                     open.take(queued, None);
@@ -561,6 +599,12 @@ impl Views {
 
     fn ask_list(&mut self, cursor: Option<String>) {
         self.ask(Purpose::List, InboxRequest { limit: INBOX_LIMIT_MAX, cursor, since: None });
+    }
+
+    fn ask_rows(&mut self) {
+        if !self.asked.values().any(|purpose| matches!(purpose, Purpose::Rows)) {
+            self.ask(Purpose::Rows, InboxRequest { limit: ROWS, cursor: None, since: None });
+        }
     }
 
     /// Requests how far the others have come. No event has reported what happened while this device was away.
