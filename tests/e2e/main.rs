@@ -25,3 +25,4 @@ mod retries;
 mod settings;
 mod sockets;
 mod strangers;
+mod views;

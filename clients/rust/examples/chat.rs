@@ -248,7 +248,7 @@ struct Drawn {
     about: Vec<String>,
 }
 
-/// A message of another user that is not stored has not been seen by anybody.
+/// The read mark stands at an entry with a number.
 fn is_stored(item: &Item) -> bool {
     match &item.content {
         Content::Message(message) => message.seq.is_some(),
@@ -269,7 +269,7 @@ fn progress(content: &Content) -> Option<String> {
     })
 }
 
-/// Who is typing or online.
+/// Lines about other users: what they type, and whether they are online.
 fn about(chat: &ChatRow) -> Vec<String> {
     let typing = chat.typing.iter().map(|user| format!("{user} is typing"));
     let presence = chat.presence.iter();

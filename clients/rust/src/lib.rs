@@ -1,7 +1,7 @@
 //! A client for Pigeonhole: each chat message arrives once and in order, across reconnects.
 //!
 //! ```no_run
-//! use pigeonhole_client::{Client, Config, Event, TokenNeed};
+//! use pigeonhole_client::{At, Client, Config, Content, TokenNeed};
 //!
 //! # async fn token_from_my_backend(fresh: bool) -> Result<String, Box<dyn std::error::Error + Send + Sync>> { todo!() }
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -10,15 +10,11 @@
 //! let config = Config::new("wss://example.execute-api.eu-west-1.amazonaws.com/v1", "alice", token)
 //!     .device_id("alices-phone")
 //!     .store("alice.store");
-//! let (client, mut events) = Client::connect(config).await?;
-//!
-//! // The last run's chats, with or without a network.
-//! for chat in client.chats().await? {
-//!     println!("{}: {} unread", chat.conversation_id, chat.unread);
-//! }
+//! let (client, _events) = Client::connect(config).await?;
 //!
 //! // Now it is in the outbox, with or without a network; a restart does not lose it.
-//! let sent = client.send_to("bob", "hi").await?;
+//! let bob = client.direct("bob")?;
+//! let sent = bob.send("hi").await?;
 //! tokio::spawn(async move {
 //!     match sent.stored().await {
 //!         Ok(stored) => println!("✓ number {} in {}", stored.seq, stored.conversation_id),
@@ -26,20 +22,18 @@
 //!     }
 //! });
 //!
-//! while let Some(event) = events.next().await {
-//!     match event {
-//!         // Those that don't count say what became of a message: `Timeline` knows what to show then.
-//!         Event::Message { message, .. } if message.kind.counts() => {
-//!             println!("{}: {}", message.sender_id, message.body);
-//!             // It is on the screen.
-//!             client.read(&message.conversation_id, message.seq);
+//! // The view has the last run's messages at once, and follows everything that happens.
+//! let mut view = bob.messages(At::FirstUnread)?;
+//! loop {
+//!     let screen = view.changed().await?;
+//!     for item in &screen.messages.items {
+//!         if let Content::Message(message) = &item.content {
+//!             println!("{}: {} {:?}", message.sender_id, message.body, message.progress);
 //!         }
-//!         Event::Receipt { kind, receipt } => println!("{kind:?} by {} up to {}", receipt.user_id, receipt.seq),
-//!         Event::State(state) => println!("{state:?}"),
-//!         _ => {}
+//!         // It was on the screen, so it is read.
+//!         view.seen(&item.key);
 //!     }
 //! }
-//! # Ok(())
 //! # }
 //! ```
 //!

@@ -370,9 +370,14 @@ impl Conversations {
         Some(chat.row(now, at, &self.me))
     }
 
-    /// Returns whether a row of the server has come for the conversation.
-    pub(crate) fn has_row(&self, id: &ConversationId) -> bool {
-        self.chats.iter().any(|chat| chat.conversation_id.as_ref() == Some(id) && chat.row_seq > Seq::ZERO)
+    /// Returns whether the conversation lacks its row of the chat list.
+    pub(crate) fn lacks_row(&self, id: &ConversationId) -> bool {
+        let chat = self.chats.iter().find(|chat| chat.conversation_id.as_ref() == Some(id));
+        chat.is_some_and(|chat| match chat.timeline.kind() {
+            ConversationKind::Direct | ConversationKind::Group => chat.row_seq == Seq::ZERO,
+            // Rows of channels are in another list, which is read at each start.
+            ConversationKind::Channel => false,
+        })
     }
 
     /// Returns the other user of a direct conversation.

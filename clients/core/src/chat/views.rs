@@ -254,17 +254,13 @@ impl Views {
             self.open.values_mut().filter(|view| view.id == *id && view.peer_id.as_ref() == Some(&message.sender_id))
         {
             if !mem::replace(&mut view.has_peer_written, true) {
-                // Who has written shows their presence.
+                // A user shows their presence to whom they have written.
                 self.watched.clear();
             }
         }
         // The store lists a new conversation once it has its row.
-        if self.is_caught_up && self.chats.as_ref().is_some_and(|chats| !chats.has_row(id)) {
-            match id.kind() {
-                ConversationKind::Direct | ConversationKind::Group => self.ask_rows(),
-                // Rows of channels are read at each start.
-                ConversationKind::Channel => {}
-            }
+        if self.is_caught_up && self.chats.as_ref().is_some_and(|chats| chats.lacks_row(id)) {
+            self.ask_rows();
         }
     }
 
