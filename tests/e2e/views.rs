@@ -18,7 +18,10 @@ async fn user(server: &TestServer, url: &str, name: &str, folder: &Path) -> Clie
 }
 
 /// Waits until the view shows what is wanted.
-async fn until<T: Clone + Send + Sync + std::fmt::Debug + 'static>(view: &mut View<T>, is_it: impl Fn(&T) -> bool) -> T {
+async fn until<T: Clone + Send + Sync + std::fmt::Debug + 'static>(
+    view: &mut View<T>,
+    is_it: impl Fn(&T) -> bool,
+) -> T {
     loop {
         if let Some(shown) = view.shown().filter(&is_it) {
             return shown;
@@ -30,7 +33,9 @@ async fn until<T: Clone + Send + Sync + std::fmt::Debug + 'static>(view: &mut Vi
 
 fn messages(screen: &Screen) -> Vec<(&str, &MessageItem)> {
     let items = screen.messages.items.iter();
-    items.filter_map(|item| if let Content::Message(it) = &item.content { Some((&*item.key, &**it)) } else { None }).collect()
+    items
+        .filter_map(|item| if let Content::Message(it) = &item.content { Some((&*item.key, &**it)) } else { None })
+        .collect()
 }
 
 fn bodies(screen: &Screen) -> Vec<&str> {
@@ -176,7 +181,8 @@ async fn groups_channels_and_refusals() {
 
     let refused = bob.conversation(&channel).send("me too").await.unwrap();
     let id = refused.client_msg_id().clone();
-    let is_refused = |screen: &Screen| matches!(last_progress(screen), Some(Progress::Failed { code, .. }) if code == "forbidden");
+    let is_refused =
+        |screen: &Screen| matches!(last_progress(screen), Some(Progress::Failed { code, .. }) if code == "forbidden");
     until(&mut news, is_refused).await;
     bob.close().await;
     let bob = user(&server, server.url(), "bob", &folder.0).await;

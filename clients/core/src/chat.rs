@@ -38,4 +38,4 @@ fn kept<T: Eq>(old: &[Arc<T>], new: Vec<T>, key: impl Fn(&T) -> &String) -> Vec<
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

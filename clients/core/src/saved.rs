@@ -105,6 +105,7 @@ impl TryFrom<Kept> for Queued {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "Serde passes a reference")]
 fn is_unknown(made_at: &Timestamp) -> bool {
     *made_at == Timestamp::default()
 }

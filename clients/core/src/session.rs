@@ -170,7 +170,7 @@ impl Core {
             Input::Open { view, of } => self.open_view(view, of),
             Input::Act { view, act } => self.act(view, act),
             Input::Close(view) => self.views.close(view),
-            Input::Loaded { load, found } => self.loaded(load, found),
+            Input::Loaded { load, found } => self.loaded(load, *found),
             Input::ReadAll(conversation_id) => self.views.read_all(&conversation_id),
             Input::Draft { target, draft } => self.draft(target, draft),
             Input::Dismiss(client_msg_id) => self.dismiss(&client_msg_id),

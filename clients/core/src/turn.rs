@@ -115,7 +115,7 @@ pub enum Input {
         /// Its number.
         load: LoadId,
         /// The result.
-        found: Found,
+        found: Box<Found>,
     },
     /// The user has read everything of a conversation, although some of it may never have come to this device.
     ReadAll(ConversationId),

@@ -148,6 +148,7 @@ impl Engine {
     ///
     /// # Errors
     /// `store` or `broken`.
+    #[expect(clippy::needless_pass_by_value, reason = "as uniffi passes it")]
     pub fn search(&self, text: String, limit: u32) -> Result<String, Fault> {
         self.with(|state| {
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -236,7 +237,7 @@ impl State {
                 Err((load, what)) => {
                     // A view that gets nothing asks the server.
                     let found = self.store.as_ref().and_then(|store| store.load(&what).ok());
-                    self.loaded.push(Input::Loaded { load, found: found.unwrap_or(Found::Nothing) });
+                    self.loaded.push(Input::Loaded { load, found: Box::new(found.unwrap_or(Found::Nothing)) });
                 }
             }
         }

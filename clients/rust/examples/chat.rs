@@ -115,11 +115,7 @@ impl Terminal {
     async fn on_events(&self, mut events: Events) -> Result<()> {
         while let Some(event) = events.next().await {
             match event {
-                Event::Message { message, .. } if message.conversation_id != *self.chat.borrow().id() => {
-                    if message.sender_id != self.me && message.kind.counts() {
-                        println!("~ {}", self.found(&message));
-                    }
-                }
+                Event::Message { message, .. } if self.is_elsewhere(&message) => println!("~ {}", self.found(&message)),
                 Event::Uploading { done, bytes, .. } => println!("-- {done} of {bytes} bytes are uploaded"),
                 Event::Unwatched { conversation_id, error } => println!("!! {conversation_id} ends: {error}"),
                 Event::Failed { queued, error } => {
@@ -141,6 +137,11 @@ impl Terminal {
             }
         }
         Ok(())
+    }
+
+    fn is_elsewhere(&self, message: &Message) -> bool {
+        let is_here = message.conversation_id == *self.chat.borrow().id();
+        !is_here && message.sender_id != self.me && message.kind.counts()
     }
 
     /// A message that is not on the screen, in one line.
@@ -188,12 +189,14 @@ impl Terminal {
                 Some((before, _)) if before != line => println!("{line}"),
                 // Ticks come for all messages up to one.
                 Some((_, before)) if before != progress => {
-                    newest = Some(format!("-- {line}: {}", progress.unwrap_or_default()))
+                    newest = Some(format!("-- {line}: {}", progress.unwrap_or_default()));
                 }
                 Some(_) => {}
             }
         }
-        newest.into_iter().for_each(|line| println!("{line}"));
+        if let Some(line) = newest {
+            println!("{line}");
+        }
         let Some(chat) = &screen.chat else { return };
         let about = about(chat);
         for line in about.iter().filter(|line| !drawn.about.contains(line)) {

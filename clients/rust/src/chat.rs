@@ -182,7 +182,7 @@ impl Chat {
 ///
 /// Items and rows have stable keys, and those that did not change are the same objects as before.
 pub struct View<T> {
-    view: ViewId,
+    id: ViewId,
     shown_rx: watch::Receiver<Option<T>>,
     /// Weak, so that the client ends once no clone of [`Client`] is left.
     command_tx: WeakUnboundedSender<Command>,
@@ -190,7 +190,7 @@ pub struct View<T> {
 
 impl<T> fmt::Debug for View<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("View").field("view", &self.view).finish_non_exhaustive()
+        f.debug_struct("View").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
@@ -201,8 +201,8 @@ impl<T: Clone + Send + Sync + 'static> View<T> {
         let show: Show = Box::new(move |shown| {
             shown_tx.send_replace(part(shown));
         });
-        let view = LAST.fetch_add(1, Ordering::Relaxed);
-        (Self { view, shown_rx, command_tx: command_tx.downgrade() }, show)
+        let id = LAST.fetch_add(1, Ordering::Relaxed);
+        (Self { id, shown_rx, command_tx: command_tx.downgrade() }, show)
     }
 
     /// Waits until there is something new to draw, and returns it. An interface that is slow gets the newest state only.
@@ -228,11 +228,11 @@ impl<T: Clone + Send + Sync + 'static> View<T> {
 
 impl<T> View<T> {
     pub(crate) fn id(&self) -> ViewId {
-        self.view
+        self.id
     }
 
     fn act(&self, act: Act) {
-        self.input(Input::Act { view: self.view, act });
+        self.input(Input::Act { view: self.id, act });
     }
 
     fn input(&self, input: Input) {
@@ -275,6 +275,6 @@ impl View<Screen> {
 
 impl<T> Drop for View<T> {
     fn drop(&mut self) {
-        self.input(Input::Close(self.view));
+        self.input(Input::Close(self.id));
     }
 }

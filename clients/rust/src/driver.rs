@@ -290,7 +290,7 @@ impl Running {
     fn load(&self, load: LoadId, what: Load) {
         let (kept, input_tx) = (self.kept.clone(), self.links.input_tx.clone());
         tokio::spawn(async move {
-            let found = kept.load(what).await;
+            let found = Box::new(kept.load(what).await);
             // If the client has ended, the receiver is gone.
             let _ = input_tx.send(Input::Loaded { load, found });
         });

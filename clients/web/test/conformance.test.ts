@@ -6,8 +6,8 @@ import { parse } from "yaml";
 import { play } from "./play.ts";
 import { folder, type Scenario, variants } from "./script.ts";
 
-// Files of another form. timeline.test.ts plays the first. This client has no chat model, which chat.yaml is for.
-const others = ["timeline.yaml", "chat.yaml"];
+// timeline.test.ts plays the first. This client has neither a chat model nor a message store, which the others are for.
+const others = ["timeline.yaml", "chat.yaml", "store.yaml", "search.yaml"];
 
 for (const file of readdirSync(folder).filter((name) => name.endsWith(".yaml") && !others.includes(name))) {
   describe(file, () => {

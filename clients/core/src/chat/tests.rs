@@ -1,6 +1,6 @@
 //! Property tests of the view: the order of its inputs does not matter, its keys stay, and its requests end.
 
-mod conformance;
+pub(crate) mod conformance;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -99,7 +99,7 @@ pub enum Load {
 
 /// The result of a [`Load`].
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "it is passed on at once")]
+#[expect(clippy::large_enum_variant, reason = "an input has it in a box")]
 pub enum Found {
     /// No store exists, or it can't be read.
     Nothing,
@@ -171,6 +171,7 @@ struct Conversing {
     shown: Option<Screen>,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each stands for something else that has come")]
 /// All views of the app. Without one, nothing is kept here but what was refused.
 #[derive(Debug)]
 pub(crate) struct Views {
@@ -324,10 +325,16 @@ impl Views {
             view.is_loaded = true;
         } else if !mem::replace(&mut self.is_started, true) {
             if let Found::Start { chats: rows, drafts } = found {
-                rows.iter().for_each(|row| chats.row(row));
-                drafts.into_iter().for_each(|(target, draft)| chats.draft_of(&target, Some(draft)));
+                for row in &rows {
+                    chats.row(row);
+                }
+                for (target, draft) in drafts {
+                    chats.draft_of(&target, Some(draft));
+                }
             }
-            unsent.iter().for_each(|queued| chats.queued(queued.clone()));
+            for queued in unsent {
+                chats.queued(queued.clone());
+            }
             for (queued, code) in refused {
                 chats.queued(queued.clone());
                 chats.failed(&queued.client_msg_id, code);

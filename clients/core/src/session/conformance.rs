@@ -73,6 +73,11 @@ fn settings() {
 }
 
 #[test]
+fn store() {
+    play_file("store");
+}
+
+#[test]
 fn all_files_are_played() {
     let mut names: Vec<String> = fs::read_dir(folder())
         .unwrap()
@@ -92,9 +97,11 @@ fn all_files_are_played() {
             "receiving",
             "registering",
             "replacing",
+            "search",
             "sending",
             "services",
             "settings",
+            "store",
             "timeline"
         ]
     );

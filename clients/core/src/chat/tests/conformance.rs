@@ -2,6 +2,8 @@
 
 mod list;
 
+pub(crate) use list::brief as brief_row;
+
 use serde_json::{Value, json};
 use wire::{
     Conversation, ConversationId, Emoji, HistoryResult, Message, Reaction, ReceiptsResult, Seq, Side, Timestamp,
@@ -224,7 +226,7 @@ fn runs(snapshot: &Snapshot) -> Vec<Vec<&str>> {
     runs
 }
 
-fn brief(item: &Item) -> String {
+pub(crate) fn brief(item: &Item) -> String {
     let key = &item.key;
     match &item.content {
         Content::Day { day } => {

@@ -9,13 +9,16 @@ use wire::{ClientMsgId, ConversationId, Message, Request, Seq, Timestamp, UserId
 use super::frames::{check_request, check_server_frame};
 use super::script::{
     assert_answer, assert_within, comparable, need_name, plain_event, plain_queued, plain_stats, queued_of, read,
-    saved, timing, verb, why_not_opened,
+    saved, target_of, timing, verb, why_not_opened,
 };
+use crate::chat::tests::conformance::{brief, brief_row};
+use crate::chat::{Shown, ViewId};
+use crate::group::Draft;
 use crate::media::{Put, PutEnd, PutNews};
 use crate::saved::{Queued, Saved};
 use crate::session::Core;
 use crate::turn::{Ask, AskId, Input, Keeper, LinkId, Output, Setup};
-use crate::{Error, Event, Moment, Timing, TokenNeed, Why, Write};
+use crate::{Error, Event, MemStore, Moment, Timing, TokenNeed, Why, Write};
 
 pub(super) struct Play {
     name: String,
@@ -24,7 +27,8 @@ pub(super) struct Play {
     /// When the core has something to do.
     wake_at: Option<Moment>,
     now: Moment,
-    saved: Saved,
+    keeper: Keeper,
+    store: MemStore,
     dialing: Option<LinkId>,
     open: Vec<LinkId>,
     // The client's outputs that no step has expected yet.
@@ -32,6 +36,8 @@ pub(super) struct Play {
     asks: VecDeque<(LinkId, Value)>,
     closes: VecDeque<LinkId>,
     events: VecDeque<Event>,
+    /// The newest content of each view that has changed.
+    shown: BTreeMap<ViewId, Shown>,
     puts: VecDeque<(ClientMsgId, Put)>,
     aborts: VecDeque<ClientMsgId>,
     answers: BTreeMap<String, Result<Value, Error>>,
@@ -47,20 +53,24 @@ pub(super) struct Play {
 impl Play {
     pub(super) fn new(scenario: &Value) -> Self {
         let timing = timing(&scenario["timing"]);
-        let saved = saved(&scenario["saved"]);
+        let keeper = if scenario["keep"] == "messages" { Keeper::Store } else { Keeper::App };
+        let mut store = MemStore::new(alice());
+        store.apply(&saved(&scenario["saved"]));
         let mut play = Self {
             name: scenario["name"].as_str().unwrap().to_owned(),
-            core: core(&timing, &saved),
+            core: core(&timing, keeper, store.saved()),
             wake_at: None,
             timing,
             now: Moment::default(),
-            saved,
+            keeper,
+            store,
             dialing: None,
             open: Vec::new(),
             dials: VecDeque::new(),
             asks: VecDeque::new(),
             closes: VecDeque::new(),
             events: VecDeque::new(),
+            shown: BTreeMap::new(),
             puts: VecDeque::new(),
             aborts: VecDeque::new(),
             put: BTreeMap::new(),
@@ -82,25 +92,25 @@ impl Play {
 
     pub(super) fn nothing_else(&self, when: &str) {
         let idle = self.dials.is_empty() && self.asks.is_empty() && self.closes.is_empty();
-        let idle = idle && self.puts.is_empty() && self.aborts.is_empty();
+        let idle = idle && self.puts.is_empty() && self.aborts.is_empty() && self.shown.is_empty();
         assert!(idle && self.events.is_empty() && self.answers.is_empty(), "{when}: {}", self.left());
     }
 
     fn left(&self) -> String {
-        let Self { name, dials, asks, closes, events, puts, aborts, answers, .. } = self;
-        format!("“{name}”: there are {dials:?} {asks:?} {closes:?} {events:?} {puts:?} {aborts:?} {answers:?}")
+        let Self { name, dials, asks, closes, events, shown, puts, aborts, answers, .. } = self;
+        format!(
+            "“{name}”: there are {dials:?} {asks:?} {closes:?} {events:?} {shown:?} {puts:?} {aborts:?} {answers:?}"
+        )
     }
 
     /// The client has an input, or only the time.
     fn turn(&mut self, input: impl Into<Option<Input>>) {
         let step = self.core.turn(input.into().into_iter().collect(), self.now, Timestamp::default());
-        for write in step.writes {
-            match write {
-                Write::Change(change) => self.saved.apply(&change),
-                other => panic!("the app keeps its messages: {other:?}"),
-            }
-        }
+        let is_change = |write: &Write| matches!(write, Write::Change(_));
+        assert!(self.keeper == Keeper::Store || step.writes.iter().all(is_change), "the app keeps its messages");
+        self.store.apply(&step.writes);
         self.wake_at = step.wake_at;
+        let mut loaded = Vec::new();
         for output in step.outputs {
             match output {
                 Output::Dial { link, need } => self.dials.push_back((link, need)),
@@ -113,7 +123,8 @@ impl Play {
                     self.closes.push_back(link);
                 }
                 Output::Tell(event) => self.events.push_back(event),
-                Output::Load { .. } | Output::Show { .. } => panic!("no script has a view"),
+                Output::Load { load, what } => loaded.push((load, what)),
+                Output::Show { view, shown } => drop(self.shown.insert(view, shown)),
                 Output::Answer { ask, result } => {
                     let name = self.calls.remove(&ask).expect("each call has one answer");
                     self.answers.insert(name, result.map(|reply| serde_json::to_value(reply).unwrap()));
@@ -126,12 +137,40 @@ impl Play {
                 Output::Abort { client_msg_id } => self.aborts.push_back(client_msg_id),
             }
         }
+        for (load, what) in loaded {
+            let found = Box::new(self.store.load(&what));
+            self.turn(Input::Loaded { load, found });
+        }
     }
 }
 
-fn core(timing: &Timing, saved: &Saved) -> Core {
-    let (timing, saved) = (timing.clone(), saved.clone());
-    Core::new(Setup { me: alice(), timing, keeper: Keeper::App, saved }, fastrand::u64(..))
+fn core(timing: &Timing, keeper: Keeper, saved: Saved) -> Core {
+    Core::new(Setup { me: alice(), timing: timing.clone(), keeper, saved }, fastrand::u64(..))
+}
+
+fn view(fields: &Value) -> ViewId {
+    fields["view"].as_u64().unwrap()
+}
+
+/// The content of a view, or an act in it.
+fn content(fields: &Value) -> Value {
+    let (name, what) = fields.as_object().unwrap().iter().find(|(name, _)| *name != "view").unwrap();
+    if *what == true { json!(name) } else { json!({name: what}) }
+}
+
+fn assert_shown(expected: &Value, shown: &Shown, place: &str) {
+    for (name, expected) in expected.as_object().unwrap().iter().filter(|(name, _)| *name != "view") {
+        let found = match (name.as_str(), shown) {
+            ("rows", Shown::Chats(list)) => list.rows.iter().map(|row| brief_row(row)).collect(),
+            ("unread", Shown::Chats(list)) => json!(list.unread),
+            ("items", Shown::Messages(screen)) => screen.messages.items.iter().map(|item| brief(item)).collect(),
+            ("unread", Shown::Messages(screen)) => json!(screen.messages.unread),
+            ("has_older", Shown::Messages(screen)) => json!(screen.messages.has_older),
+            ("has_newer", Shown::Messages(screen)) => json!(screen.messages.has_newer),
+            (other, _) => panic!("the view has no {other}"),
+        };
+        assert_eq!(found, *expected, "{place}: {name}");
+    }
 }
 
 fn alice() -> UserId {
@@ -174,7 +213,7 @@ impl Play {
 
     fn app(&mut self, what: &Value, name: &str) {
         if what == "restart" {
-            self.core = core(&self.timing, &self.saved);
+            self.core = core(&self.timing, self.keeper, self.store.saved());
             self.dialing = None;
             self.open.clear();
             self.put.clear();
@@ -196,6 +235,15 @@ impl Play {
                 message["reply_to"] = fields["seq"].clone();
                 self.send(queued_of(&message));
             }
+            "show" => self.turn(Input::Open { view: view(fields), of: read(&content(fields)) }),
+            "act" => self.turn(Input::Act { view: view(fields), act: read(&content(fields)) }),
+            "hide" => self.turn(Input::Close(view(fields))),
+            "draft" => {
+                let draft = fields["body"].as_str().map(Draft::new);
+                self.turn(Input::Draft { target: target_of(fields), draft });
+            }
+            "again" => self.ask(name, Ask::Again(read(fields))),
+            "dismiss" => self.turn(Input::Dismiss(read(fields))),
             "typing" => self.turn(Input::Typing(conversation())),
             "read" => self.ask(name, Ask::Read { conversation_id: conversation(), seq: seq() }),
             "done" => self.turn(Input::Handled { conversation_id: conversation(), seq: seq() }),
@@ -314,6 +362,9 @@ impl Play {
             for told in told.as_array().unwrap_or(&vec![told.clone()]) {
                 self.expect_event(step, told);
             }
+        } else if let Some(expected) = step.get("shows") {
+            let shown = self.shown.remove(&view(expected)).unwrap_or_else(|| panic!("{step}: {}", self.left()));
+            assert_shown(expected, &shown, &format!("“{}”, {step}", self.name));
         } else if let Some(name) = step.get("answered") {
             let answer = self.answers.remove(name.as_str().unwrap());
             let answer = answer.unwrap_or_else(|| panic!("{step}: {}", self.left()));
@@ -367,7 +418,7 @@ impl Play {
     }
 
     fn expect_saved(&self, expected: &Value) {
-        let Saved { outbox, held, caught_up, .. } = &self.saved;
+        let Saved { outbox, held, caught_up, .. } = &self.store.saved();
         let outbox: Vec<_> = outbox.iter().map(|queued| &queued.client_msg_id).collect();
         let mut saved = json!({"outbox": outbox, "held": held, "caught_up": caught_up});
         let mut expected = expected.clone();

@@ -1,13 +1,14 @@
 //! The language of the scripts: how they spell steps, and the client's types.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use wire::Target;
+use wire::{ConversationId, Seq, Target, Timestamp};
 
-use crate::saved::{Queued, Saved};
-use crate::{Error, Event, ReceiptKind, State, Stats, Timing, TokenNeed, Why};
+use crate::saved::{Queued, StorageChange};
+use crate::{Error, Event, ReceiptKind, State, Stats, Timing, TokenNeed, Why, Write};
 
 /// The steps for each value of `each`, with everything written out.
 pub(crate) fn variants(scenario: &Value) -> Vec<Vec<Value>> {
@@ -141,9 +142,13 @@ pub(super) fn timing(changed: &Value) -> Timing {
     timing
 }
 
-pub(super) fn saved(saved: &Value) -> Saved {
+/// Returns the data of an earlier run, as writes.
+pub(super) fn saved(saved: &Value) -> Vec<Write> {
     let held = if saved["held"].is_null() { json!({}) } else { saved["held"].clone() };
-    Saved { held: read(&held), caught_up: read(&saved["caught_up"]), ..Saved::default() }
+    let held: BTreeMap<ConversationId, Seq> = read(&held);
+    let caught_up: Option<Timestamp> = read(&saved["caught_up"]);
+    let held = held.into_iter().map(|(conversation_id, seq)| StorageChange::Held { conversation_id, seq });
+    held.chain(caught_up.map(StorageChange::CaughtUp)).map(Write::Change).collect()
 }
 
 /// Builds the content of the outbox from the fields of a script, in the form of a storage: the conversation is next to
@@ -179,7 +184,7 @@ pub(super) fn plain_queued(queued: &Queued) -> Value {
     Value::Object(fields.clone())
 }
 
-fn target_of(fields: &Value) -> Target {
+pub(super) fn target_of(fields: &Value) -> Target {
     match fields.get("to") {
         Some(to) => Target::User(read(to)),
         None => Target::Conversation(read(&fields["conversation_id"])),

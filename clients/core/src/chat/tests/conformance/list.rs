@@ -18,7 +18,7 @@ pub(super) fn play(scenario: &Value, steps: &[Value]) {
         let place = format!("{}: {step}", scenario["name"]);
         let (name, what) = step.as_object().unwrap().iter().next().unwrap();
         match name.as_str() {
-            "expect" => shown = expect(&list, what, shown, &place),
+            "expect" => shown = expect(&list, what, &shown, &place),
             "row" => {
                 check::<Conversation>(what);
                 list.row(&read(what));
@@ -55,14 +55,14 @@ fn moment(ms: &Value) -> Moment {
     Moment::default() + Duration::from_millis(ms.as_u64().unwrap_or_default())
 }
 
-fn expect(list: &Conversations, expected: &Value, before: ListSnapshot, place: &str) -> ListSnapshot {
+fn expect(list: &Conversations, expected: &Value, before: &ListSnapshot, place: &str) -> ListSnapshot {
     let filter = Filter {
         archived: expected["archived"] == true,
         kinds: expected.get("kinds").map(read).unwrap_or_default(),
         words: expected["words"].as_str().unwrap_or_default().to_owned(),
     };
     let at = expected.get("at").map_or(Timestamp::default(), read);
-    let snapshot = list.snapshot(&before, &filter, moment(&expected["now"]), at);
+    let snapshot = list.snapshot(before, &filter, moment(&expected["now"]), at);
     for (name, expected) in expected.as_object().unwrap() {
         let found = match name.as_str() {
             "rows" => snapshot.rows.iter().map(|row| brief(row)).collect(),
@@ -76,7 +76,7 @@ fn expect(list: &Conversations, expected: &Value, before: ListSnapshot, place: &
     snapshot
 }
 
-fn brief(row: &ChatRow) -> String {
+pub(crate) fn brief(row: &ChatRow) -> String {
     let mut words = vec![row.key.clone()];
     words.extend(row.title.clone());
     words.extend((row.unread > 0).then(|| format!("{} unread", row.unread)));

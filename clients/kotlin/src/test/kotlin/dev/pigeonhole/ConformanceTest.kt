@@ -13,7 +13,7 @@ private val FILES = listOf(
 )
 
 /** Scripts of parts that the engine does not export: the views of a conversation. */
-private val NOT_EXPORTED = listOf("chat", "timeline")
+private val NOT_EXPORTED = listOf("chat", "search", "store", "timeline")
 
 private val CAUGHT_UP = listOf(
     """{"dials": {"need": "connect"}}""",
