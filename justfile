@@ -123,6 +123,10 @@ kotlin-library:
     install -D target/debug/libpigeonhole_ffi.so \
         target/kotlin/resources/linux-{{ if arch() == "x86_64" { "x86-64" } else { arch() } }}/libpigeonhole_ffi.so
 
+# Build the packages as their registries take them, into target/packages, and publish nothing. Needs Maven and JDK 17
+pack:
+    python3 tools/scripts/pack.py
+
 # Install what the web client and the demo are built with
 [private]
 node: tools
@@ -185,7 +189,7 @@ nightly:
     #!/usr/bin/env bash
     set -u
     failed=()
-    for part in advisories rustdoc package-check samples-check kotlin "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" explore mutants; do
+    for part in advisories rustdoc package-check samples-check kotlin pack "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" explore mutants; do
         echo "== $part"
         just $part || failed+=("$part")
     done
