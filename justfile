@@ -127,6 +127,10 @@ kotlin-library:
 pack:
     python3 tools/scripts/pack.py
 
+# Build the Swift client with its library and bindings, and run its tests. Without Swift, makes a Debian with it, as root
+swift: tools
+    python tools/scripts/swift.py test
+
 # Install what the web client and the demo are built with
 [private]
 node: tools
@@ -189,7 +193,7 @@ nightly:
     #!/usr/bin/env bash
     set -u
     failed=()
-    for part in advisories rustdoc package-check samples-check kotlin pack "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" explore mutants; do
+    for part in advisories rustdoc package-check samples-check kotlin pack swift "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" explore mutants; do
         echo "== $part"
         just $part || failed+=("$part")
     done

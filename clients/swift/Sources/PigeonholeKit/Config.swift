@@ -1,0 +1,66 @@
+import Foundation
+internal import PigeonholeFFI
+
+/// Where to connect, as which user, and what to keep where.
+public struct Config: Sendable {
+    /// The WebSocket API, its stage included: `wss://….amazonaws.com/v1`.
+    public var url: URL
+    /// The user that the tokens are for (their `sub`).
+    public var userID: String
+    /// A folder of this user and installation alone, which is created. `nil`: nothing survives the client.
+    public var folder: URL?
+    /// Names this installation: 1 to 64 of `A-Za-z0-9_-`. Default: random, and kept in the folder.
+    public var deviceID: String?
+    /// Other times than the usual ones, for tests: `ack_every` and the others of the core's `Timing`.
+    public var timing: [String: Duration]
+
+    public init(
+        url: URL, userID: String, folder: URL? = nil, deviceID: String? = nil, timing: [String: Duration] = [:]
+    ) {
+        (self.url, self.userID, self.folder, self.deviceID, self.timing) = (url, userID, folder, deviceID, timing)
+    }
+}
+
+/// The token that a connection takes.
+public enum TokenNeed: Sendable {
+    /// A cached one will do.
+    case connect
+    /// The server refused the last one: get a new one.
+    case refused
+    /// The last one has expired, or is about to: get a new one.
+    case expired
+
+    init(_ need: PigeonholeFFI.TokenNeed) {
+        self = switch need {
+        case .connect: .connect
+        case .refused: .refused
+        case .expired: .expired
+        }
+    }
+}
+
+/// A permanent failure; the client retries temporary ones itself.
+public struct PigeonholeError: Error, Sendable, Hashable {
+    /// A code of the protocol, such as `not_member`, or `config`, `bad_request`, `too_large`, `unreadable`, `file`,
+    /// `cancelled`, `unwatched`, `closed`, `store`, `locked`, `newer`, `wrong_user`, `broken`, `unknown_conversation`.
+    public let code: String
+    /// A text for developers.
+    public let reason: String
+
+    static let closed = PigeonholeError(code: "closed", reason: "the client is closed")
+
+    init(code: String, reason: String) {
+        (self.code, self.reason) = (code, reason)
+    }
+
+    init(_ fault: Fault) {
+        switch fault {
+        case .Failed(let code, let reason, _): self.init(code: code, reason: reason)
+        }
+    }
+}
+
+extension PigeonholeError: LocalizedError, CustomStringConvertible {
+    public var description: String { "\(reason) (\(code))" }
+    public var errorDescription: String? { description }
+}

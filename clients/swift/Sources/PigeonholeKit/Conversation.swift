@@ -1,0 +1,191 @@
+import Foundation
+internal import PigeonholeFFI
+
+/// A conversation: direct, a group or a channel.
+///
+/// A function that returns a ``Sent`` uses the outbox: after it returns, a restart does not lose the request. The server
+/// stores a conversation's requests in the order of the calls. All other functions return the server's reply.
+public struct Conversation: Sendable {
+    enum Place: Sendable {
+        case direct(peer: String)
+        case id(String)
+    }
+
+    let pigeonhole: Pigeonhole
+    let place: Place
+
+    /// `nil`: it is the direct conversation with a user, and the client has seen no message of it.
+    public var id: String? {
+        switch place {
+        case .direct(let peer): pigeonhole.knownID(peer)
+        case .id(let id): id
+        }
+    }
+
+    /// Sends a text. `mentions` are users of a group, or `*` for all.
+    @discardableResult
+    public func send(_ text: String, replyTo: Int? = nil, mentions: [String] = []) async throws -> Sent<Stored> {
+        try await pigeonhole.message(place, [
+            "body": .string(text),
+            "reply_to": replyTo.map(JSON.int),
+            "mentions": mentions.isEmpty ? nil : .strings(mentions),
+        ])
+    }
+
+    /// Sends a text as a reply to the message at `seq`.
+    @discardableResult
+    public func reply(to seq: Int, _ text: String) async throws -> Sent<Stored> {
+        try await send(text, replyTo: seq)
+    }
+
+    /// Sends a file, a picture or a voice note. The client uploads it first, over restarts too.
+    @discardableResult
+    public func sendFile(_ file: Attachment) async throws -> Sent<Stored> {
+        try await pigeonhole.message(place, ["body": .string(file.caption), "media": file.announced()])
+    }
+
+    /// Changes the text of an own message.
+    @discardableResult
+    public func edit(_ seq: Int, _ text: String) async throws -> Sent<Stored> {
+        try await keep("edit", ["seq": .int(seq), "body": .string(text)])
+    }
+
+    /// Deletes an own message for all members.
+    @discardableResult
+    public func delete(_ seq: Int) async throws -> Sent<Stored> {
+        try await keep("delete", ["seq": .int(seq)])
+    }
+
+    /// Reacts to a message, in place of an earlier reaction. `nil` takes it back.
+    @discardableResult
+    public func react(_ seq: Int, _ emoji: String?) async throws -> Sent<Stored> {
+        try await keep("react", ["seq": .int(seq), "emoji": emoji.map(JSON.string) ?? .null])
+    }
+
+    /// Adds members to a group or channel.
+    @discardableResult
+    public func add(_ members: [String]) async throws -> Sent<Added> {
+        try await keep("add", ["members": .strings(members)])
+    }
+
+    /// Removes a member.
+    @discardableResult
+    public func remove(_ userID: String) async throws -> Sent<Stored> {
+        try await keep("remove", ["user_id": .string(userID)])
+    }
+
+    /// Leaves the group or channel.
+    @discardableResult
+    public func leave() async throws -> Sent<Left> {
+        try await keep("leave", [:])
+    }
+
+    /// Makes a member `owner`, `admin` or `member`.
+    @discardableResult
+    public func role(_ userID: String, _ role: String) async throws -> Sent<Stored> {
+        try await keep("role", ["user_id": .string(userID), "role": .string(role)])
+    }
+
+    /// Changes the title or the rules.
+    @discardableResult
+    public func update(title: String? = nil, set: GroupSettings = GroupSettings()) async throws -> Sent<Stored> {
+        try await keep("update", set.fields.merging(["title": title.map(JSON.string)]) { $1 })
+    }
+
+    /// A page of at most 100 entries: the newest, or those before or after a `seq`.
+    public func history(before: Int? = nil, after: Int? = nil, limit: Int = 50) async throws -> History {
+        try await ask("history", [
+            "before_seq": before.map(JSON.int), "after_seq": after.map(JSON.int), "limit": .int(limit),
+        ])
+    }
+
+    /// A page of the members.
+    public func members(cursor: String? = nil, limit: Int = 100) async throws -> Members {
+        try await ask("members", page(cursor, limit))
+    }
+
+    /// A page of how far the members of a group have received and read.
+    public func receipts(cursor: String? = nil, limit: Int = 100) async throws -> AllMarks {
+        try await ask("receipts", page(cursor, limit))
+    }
+
+    /// A page of who reacted to a message.
+    public func reactions(_ seq: Int, cursor: String? = nil, limit: Int = 100) async throws -> Reactors {
+        try await ask("reactions", page(cursor, limit).merging(["seq": .int(seq)]) { $1 })
+    }
+
+    /// The user has read everything up to `seq`. Calls within a second share one report.
+    @discardableResult
+    public func read(_ seq: Int) async throws -> Unread {
+        let (id, seq) = (try known(), UInt64(clamping: seq))
+        return try await PigeonholeKit.read(
+            pigeonhole.loop.ask { .read(ask: $0, conversationId: id, seq: seq) }.value)
+    }
+
+    /// The user is typing: call it at each key.
+    public func typing() {
+        if let id { pigeonhole.loop.put(.typing(conversationId: id)) }
+    }
+
+    /// Subscribes to a channel, above `after` or its current last entry, until ``unwatch()`` or ``Event/unwatched(_:)``.
+    public func watch(after: Int? = nil) async throws -> Watched {
+        let (id, after) = (try known(), after.map { UInt64(clamping: $0) })
+        return try await PigeonholeKit.read(
+            pigeonhole.loop.ask { .watch(ask: $0, conversationId: id, afterSeq: after) }.value)
+    }
+
+    /// Ends the subscription.
+    public func unwatch() {
+        if let id { pigeonhole.loop.put(.unwatch(conversationId: id)) }
+    }
+
+    /// No push until then. `nil`: not muted; `.distantFuture`: for ever.
+    public func mute(until: Date?) async throws {
+        try await set(["muted_until": until.map { .string($0 == .distantFuture ? "forever" : $0.written) } ?? .null])
+    }
+
+    /// Hides it in the chat list, until the next message.
+    public func archive(_ archived: Bool) async throws {
+        try await set(["archived": .bool(archived)])
+    }
+
+    private func set(_ fields: JSON) async throws {
+        _ = try await pigeonhole.call("settings", ["conversation_id": .string(known()), "set": fields])
+    }
+
+    private func known() throws -> String {
+        if let id { return id }
+        throw PigeonholeError(code: "unknown_conversation", reason: "the first message begins the conversation")
+    }
+
+    private func keep<Value>(_ action: String, _ fields: [String: JSON?]) async throws -> Sent<Value> {
+        try await pigeonhole.keep(action, fields.merging(["conversation_id": .string(known())]) { $1 })
+    }
+
+    private func ask<Value: Decodable>(_ action: String, _ fields: [String: JSON?]) async throws -> Value {
+        try await pigeonhole.ask(action, fields.merging(["conversation_id": .string(known())]) { $1 })
+    }
+
+    private func page(_ cursor: String?, _ limit: Int) -> [String: JSON?] {
+        ["limit": .int(limit), "cursor": cursor.map(JSON.string)]
+    }
+}
+
+/// A message or a change in the outbox. The client sends the request, whether the app waits or not.
+public struct Sent<Value: Decodable & Sendable>: Sendable {
+    /// The id of this request; the entry that it becomes has it too.
+    public let clientMsgID: String
+    let answer: Promise<String>
+
+    /// Waits until the server has stored it, however long there is no connection. Throws if the server refuses it.
+    @discardableResult
+    public func stored() async throws -> Value {
+        try await read(answer.value)
+    }
+}
+
+extension JSON {
+    static func strings(_ texts: [String]) -> JSON {
+        .array(texts.map(JSON.string))
+    }
+}

@@ -1,0 +1,341 @@
+import Foundation
+internal import PigeonholeFFI
+
+/// Runs the engine: one turn at a time, and then what came out of it.
+actor Loop {
+    /// The most inputs of a turn, so that a call waits for one short turn.
+    private static let inputsMax = 64
+    private static let retryFirst = Duration.milliseconds(500)
+    private static let retryMax = Duration.seconds(30)
+    /// Between two new engines.
+    private static let restartPause = Duration.seconds(60)
+
+    /// The end of a batch of inputs.
+    private enum End {
+        case suspend(done: Promise<Void>)
+        case close
+    }
+
+    private let thread = Thread()
+    nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
+
+    private let config: Config
+    private let links: Links
+    private let puts: Puts
+    private let onEvent: @Sendable (Event) -> Void
+    private var engine: Engine?
+    private var restartedAt: ContinuousClock.Instant?
+    private var alarm: Task<Void, Never>?
+    private let began = ContinuousClock.now
+
+    let inbox: Inbox
+    let events: EventQueue
+    let states = States()
+    private let answers = Locked((last: UInt64(0), waiting: [UInt64: Promise<String>]()))
+
+    /// `onEvent` sees each event before the app does.
+    init(
+        _ config: Config, deviceID: String, token: @escaping @Sendable (TokenNeed) async throws -> String,
+        onEvent: @escaping @Sendable (Event) -> Void
+    ) {
+        let inbox = Inbox()
+        self.config = config
+        self.inbox = inbox
+        self.onEvent = onEvent
+        links = Links(config, deviceID: deviceID, inbox: inbox, token: token)
+        puts = Puts(inbox)
+        events = EventQueue { message in
+            let (id, seq) = (message.conversationID, UInt64(message.seq))
+            inbox.call(.input(.done(conversationId: id, seq: seq), taken: nil))
+        }
+    }
+
+    func open() throws {
+        do {
+            engine = try opened()
+        } catch let fault as Fault {
+            throw PigeonholeError(fault)
+        }
+    }
+
+    private func opened() throws -> Engine {
+        try Engine.open(setup: EngineSetup(
+            folder: config.folder?.path(percentEncoded: false),
+            userId: config.userID,
+            seed: .random(in: 0 ... .max),
+            timing: config.timing.mapValues { UInt64($0.milliseconds) },
+            saved: nil))
+    }
+
+    /// Puts a call into the next turn. The result is complete when the server has replied.
+    nonisolated func ask(taken: Promise<Void>? = nil, _ input: (UInt64) -> EdgeInput) -> Promise<String> {
+        let answer = Promise<String>()
+        let number = answers.withLock { answers in
+            answers.last += 1
+            answers.waiting[answers.last] = answer
+            return answers.last
+        }
+        if !inbox.call(.input(input(number), taken: taken)) {
+            taken?.complete(.failure(PigeonholeError.closed))
+            finish(number, .failure(PigeonholeError.closed))
+        }
+        return answer
+    }
+
+    nonisolated func put(_ input: EdgeInput) {
+        inbox.call(.input(input, taken: nil))
+    }
+
+    private nonisolated func finish(_ ask: UInt64, _ result: Result<String, any Error>) {
+        answers.withLock { $0.waiting.removeValue(forKey: ask) }?.complete(result)
+    }
+
+    private nonisolated func finishAll(_ why: PigeonholeError) {
+        let waiting = answers.withLock { answers in
+            defer { answers.waiting = [:] }
+            return answers.waiting.values
+        }
+        for answer in waiting { answer.complete(.failure(why)) }
+    }
+
+    func outbox() throws -> [String] {
+        guard let engine else { throw PigeonholeError.closed }
+        do {
+            return try engine.outbox()
+        } catch let fault as Fault {
+            throw PigeonholeError(fault)
+        }
+    }
+
+    /// Until the app closes the client.
+    func run() async {
+        var why = PigeonholeError.closed
+        do {
+            try await takeTurns()
+        } catch let fault as Fault {
+            why = PigeonholeError(fault)
+        } catch {
+            // Nothing else throws.
+        }
+        alarm?.cancel()
+        for call in inbox.close() { call.fail(why) }
+        finishAll(why)
+        await links.closeAll()
+        puts.close()
+        try? engine?.flush()
+        engine = nil
+        events.end()
+        states.set(.closed)
+    }
+
+    private func takeTurns() async throws {
+        setAlarm(try await turn([]))
+        for await _ in inbox.signals {
+            repeat {
+                let (inputs, taken, end) = batch()
+                let due: UInt64?
+                do {
+                    due = try await turn(inputs)
+                } catch let fault as Fault {
+                    for call in taken { call.complete(.failure(PigeonholeError(fault))) }
+                    throw fault
+                }
+                for call in taken { call.complete(.success(())) }
+                switch end {
+                case .close: return
+                case .suspend(let done): setAlarm(try await suspend(done))
+                case nil: setAlarm(due)
+                }
+            } while !inbox.isEmpty
+        }
+    }
+
+    /// Calls come first, and the end comes last.
+    private func batch() -> (inputs: [EdgeInput], taken: [Promise<Void>], end: End?) {
+        var inputs: [EdgeInput] = []
+        var taken: [Promise<Void>] = []
+        while inputs.count < Self.inputsMax, let call = inbox.nextCall() {
+            switch call {
+            case .input(let input, let promise):
+                inputs.append(input)
+                if let promise { taken.append(promise) }
+            case .wake: inputs.append(.wake)
+            case .suspend(let done): return (inputs + [.closing], taken, .suspend(done: done))
+            case .close: return (inputs + [.closing], taken, .close)
+            }
+        }
+        while inputs.count < Self.inputsMax, let news = inbox.nextNews() { inputs.append(news) }
+        return (inputs, taken, nil)
+    }
+
+    /// Returns the time of the next turn.
+    private func turn(_ inputs: [EdgeInput]) async throws -> UInt64? {
+        let turn: Turn
+        do {
+            turn = try current().turn(inputs: inputs, now: now)
+        } catch Fault.Failed(_, let reason, retryable: true) {
+            return try await again(reason)
+        } catch let fault as Fault {
+            try restart(fault)
+            turn = try current().turn(inputs: [], now: now)
+        }
+        carryOut(turn)
+        return turn.wakeAt
+    }
+
+    private func current() throws -> Engine {
+        if let engine { return engine }
+        throw Fault.Failed(code: "closed", reason: PigeonholeError.closed.reason, retryable: false)
+    }
+
+    /// The store can't be written, of a full disk for example. Until it can, there is no connection.
+    private func again(_ reason: String) async throws -> UInt64? {
+        let closed = links.closeUnreported()
+        states.set(.offline(.init(why: "store", reason: reason, status: nil, retryAt: nil)))
+        var pause = Self.retryFirst
+        while true {
+            try? await Task.sleep(for: pause, clock: .continuous)
+            pause = min(pause * 2, Self.retryMax)
+            do {
+                carryOut(try current().turn(inputs: [], now: now))
+            } catch Fault.Failed(_, _, retryable: true) {
+                continue
+            }
+            return try await turn(closed.map { .ended(link: $0, why: .store(reason: reason)) })
+        }
+    }
+
+    /// After a panic, or damage of the store, another engine continues from the store.
+    private func restart(_ fault: Fault) throws {
+        let recently = restartedAt.map { ContinuousClock.now - $0 < Self.restartPause } ?? false
+        restartedAt = .now
+        _ = links.closeUnreported()
+        // Its end lets go of the store.
+        engine = nil
+        if recently { throw fault }
+        engine = try opened()
+        // Their requests are in the outbox, or lost.
+        finishAll(PigeonholeError(fault))
+        events.put(.restarted)
+    }
+
+    /// Does nothing until the app wakes the client or closes it. Until then iOS may suspend the app, and kills one that
+    /// has a transaction open.
+    private func suspend(_ done: Promise<Void>) async throws -> UInt64? {
+        alarm?.cancel()
+        let closed = await links.closeAll()
+        try? engine?.flush()
+        let reason = "the app is in the background"
+        states.set(.offline(.init(why: "suspended", reason: reason, status: nil, retryAt: nil)))
+        done.complete(.success(()))
+        await inbox.woken()
+        return try await turn(closed.map { .ended(link: $0, why: .lost(reason: reason)) } + [.wake])
+    }
+
+    private func carryOut(_ turn: Turn) {
+        for output in turn.outputs {
+            switch output {
+            case .dial(let link, let need): links.dial(link, TokenNeed(need))
+            case .send(let link, let text): links.send(link, text)
+            case .close(let link): links.close(link)
+            case .put(let id, let path, let offset, let bytes, let url, let headers):
+                puts.begin(Put(id: id, path: path, offset: offset, bytes: bytes, url: url, headers: headers))
+            case .abort(let id): puts.abort(id)
+            case .answered(let ask, let result): finish(ask, .success(result))
+            case .refused(let ask, let code, let reason):
+                finish(ask, .failure(PigeonholeError(code: code, reason: reason)))
+            case .event(let text): tell(text)
+            }
+        }
+    }
+
+    private func tell(_ text: String) {
+        // The engine wrote it: nothing in it is unreadable.
+        guard let report: Report = try? read(text) else { return }
+        switch report {
+        case .event(let event):
+            onEvent(event)
+            events.put(event)
+        case .state(let fields):
+            let wait = { (moment: UInt64) in Duration.milliseconds(Int64(moment) - Int64(self.now)) }
+            if let state = ConnectionState(fields, wait: wait) { states.set(state) }
+        case .unknown: break
+        }
+    }
+
+    /// In milliseconds, by a clock that runs while the device sleeps.
+    private var now: UInt64 { UInt64((ContinuousClock.now - began).milliseconds) }
+
+    private func setAlarm(_ due: UInt64?) {
+        alarm?.cancel()
+        alarm = due.map { due in
+            let wait = Duration.milliseconds(max(0, Int64(due) - Int64(now)))
+            return Task.detached { [inbox] in
+                if (try? await Task.sleep(for: wait, clock: .continuous)) != nil { inbox.ring() }
+            }
+        }
+    }
+}
+
+/// A thread for turns, which wait for the disk: the tasks of the app don't wait for them.
+private final class Thread: SerialExecutor {
+    private let queue = DispatchQueue(label: "chat.pigeonhole.turns", qos: .userInitiated)
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+    }
+
+    func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+        UnownedSerialExecutor(ordinary: self)
+    }
+}
+
+/// The newest state, and its listeners.
+final class States: Sendable {
+    private struct Contents {
+        var current = ConnectionState.connecting
+        var listeners: [UUID: AsyncStream<ConnectionState>.Continuation] = [:]
+    }
+
+    private let contents = Locked(Contents())
+
+    var current: ConnectionState { contents.withLock { $0.current } }
+
+    func set(_ state: ConnectionState) {
+        contents.withLock { contents in
+            contents.current = state
+            for listener in contents.listeners.values {
+                listener.yield(state)
+                if state == .closed { listener.finish() }
+            }
+        }
+    }
+
+    func stream() -> AsyncStream<ConnectionState> {
+        let (stream, listener) = AsyncStream.makeStream(of: ConnectionState.self, bufferingPolicy: .bufferingNewest(1))
+        let id = UUID()
+        contents.withLock { contents in
+            listener.yield(contents.current)
+            if contents.current == .closed {
+                listener.finish()
+            } else {
+                contents.listeners[id] = listener
+            }
+        }
+        listener.onTermination = { [weak self] _ in
+            self?.contents.withLock { contents in _ = contents.listeners.removeValue(forKey: id) }
+        }
+        return stream
+    }
+}
+
+extension Call {
+    fileprivate func fail(_ why: PigeonholeError) {
+        switch self {
+        case .input(_, let taken): taken?.complete(.failure(why))
+        case .suspend(let done): done.complete(.failure(why))
+        case .wake, .close: break
+        }
+    }
+}

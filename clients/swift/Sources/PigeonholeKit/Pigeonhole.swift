@@ -1,0 +1,260 @@
+import Foundation
+internal import PigeonholeFFI
+
+/// A user's client. The client connects by itself, and sends each request as soon as it has a connection.
+///
+/// Any task may call any function. A task that is cancelled takes no request back. The end of the object closes the
+/// client as ``close()`` does.
+public final class Pigeonhole: Sendable {
+    private static let pageMax = 50
+
+    let loop: Loop
+    private let directs: Directs
+    private let running: Task<Void, Never>
+    /// The events, in their order, for one consumer.
+    public let events: Events
+    #if canImport(Network)
+    private let network: NetworkMonitor
+    #endif
+
+    /// Continues from the folder, and connects in the background. Without a network, the client waits for one.
+    ///
+    /// The client calls `token` before each connection; its `sub` must be the user's id. An error of it counts as no
+    /// token.
+    public init(_ config: Config, token: @escaping @Sendable (TokenNeed) async throws -> String) async throws {
+        guard ["ws", "wss"].contains(config.url.scheme), config.url.host() != nil else {
+            throw PigeonholeError(code: "config", reason: "\(config.url) is no WebSocket address, such as wss://…")
+        }
+        let deviceID = try config.deviceID ?? config.folder.map(Self.device) ?? UUID().uuidString
+        guard deviceID.wholeMatch(of: /[A-Za-z0-9_-]{1,64}/) != nil else {
+            throw PigeonholeError(code: "config", reason: "the device id has 1 to 64 of A-Za-z0-9_-")
+        }
+        let directs = Directs(me: config.userID)
+        let loop = Loop(config, deviceID: deviceID, token: token, onEvent: directs.learn)
+        try await loop.open()
+        (self.loop, self.directs, events) = (loop, directs, Events(queue: loop.events))
+        running = Task.detached { await loop.run() }
+        #if canImport(Network)
+        network = NetworkMonitor { loop.inbox.call(.wake) }
+        #endif
+    }
+
+    deinit {
+        loop.inbox.call(.close)
+    }
+
+    /// The state of the connection.
+    public var state: ConnectionState { loop.states.current }
+
+    /// The current state and, until ``close()``, each new one. A slow consumer gets the newest.
+    public var states: AsyncStream<ConnectionState> { loop.states.stream() }
+
+    /// The direct conversation with a user. Its first message begins it. Throws if no user can have this id.
+    public func direct(_ userID: String) throws -> Conversation {
+        guard userID.isPrintable else {
+            throw PigeonholeError(code: "bad_request", reason: "a user id is printable ASCII characters without spaces")
+        }
+        return Conversation(pigeonhole: self, place: .direct(peer: userID))
+    }
+
+    /// A conversation by its id, from a message or a row of the chat list.
+    public func conversation(_ id: String) -> Conversation {
+        Conversation(pigeonhole: self, place: .id(id))
+    }
+
+    /// Creates a group through the outbox; the user is its owner. The result has its id.
+    @discardableResult
+    public func createGroup(
+        _ title: String, members: [String], set: GroupSettings = GroupSettings()
+    ) async throws -> Sent<Stored> {
+        try await create(nil, title, members, set)
+    }
+
+    /// Creates a channel, which any number of users read, and its admins write.
+    @discardableResult
+    public func createChannel(
+        _ title: String, members: [String] = [], set: GroupSettings = GroupSettings()
+    ) async throws -> Sent<Stored> {
+        try await create("channel", title, members, set)
+    }
+
+    private func create(
+        _ kind: String?, _ title: String, _ members: [String], _ set: GroupSettings
+    ) async throws -> Sent<Stored> {
+        let fields: [String: JSON?] = [
+            "kind": kind.map(JSON.string), "title": .string(title), "members": .strings(members),
+        ]
+        return try await keep("create", fields.merging(set.fields) { $1 })
+    }
+
+    /// A page of the chat list, the first one or the one at a `nextCursor`. Channels are in ``channels(cursor:)``.
+    public func chats(cursor: String? = nil) async throws -> Rows {
+        let page: Rows = try await ask("inbox", ["limit": .int(Self.pageMax), "cursor": cursor.map(JSON.string)])
+        for row in page.conversations { directs.learn(row) }
+        return page
+    }
+
+    /// A page of the user's channels.
+    public func channels(cursor: String? = nil) async throws -> Rows {
+        try await ask("channels", ["cursor": cursor.map(JSON.string)])
+    }
+
+    /// Makes the user a member of an open channel, or of a group that the user has left.
+    @discardableResult
+    public func join(_ conversationID: String) async throws -> Conversation {
+        _ = try await call("join", ["conversation_id": .string(conversationID)])
+        return conversation(conversationID)
+    }
+
+    /// Returns which users are online, of those with whom the user has a direct conversation.
+    public func presence(_ userIDs: [String]) async throws -> [Presence] {
+        struct Present: Decodable {
+            let users: [Presence]
+        }
+        let present: Present = try await ask("presence", ["user_ids": .strings(userIDs)])
+        return present.users
+    }
+
+    /// Neither of the two can write to the other.
+    public func block(_ userID: String, _ blocked: Bool) async throws {
+        _ = try await call("settings", ["user_id": .string(userID), "set": ["blocked": .bool(blocked)]])
+    }
+
+    /// Registers this device for push notifications by APNs, after each start and at each new token. `nil`, at a logout,
+    /// ends that. `sandbox`: the app was installed from Xcode. With `unread`, messages that another device has received
+    /// push too.
+    public func registerDevice(
+        _ token: Data?, sandbox: Bool = false, preview: Bool = true, unread: Bool = false
+    ) async throws {
+        guard let token else {
+            _ = try await call("device", ["token": .null])
+            return
+        }
+        _ = try await call("device", [
+            "platform": sandbox ? "apns_sandbox" : "apns",
+            "token": .string(token.map { String(format: "%02x", $0) }.joined()),
+            "preview": .bool(preview),
+            "when": unread ? "unread" : "pending",
+        ])
+    }
+
+    /// The requests that have no reply, oldest first, as the outbox has them.
+    public func outbox() async throws -> [JSON] {
+        try await loop.outbox().map(JSON.init(parsing:))
+    }
+
+    /// The app is in the foreground, or the network has changed: reconnects wait no longer.
+    public func wake() {
+        loop.inbox.call(.wake)
+    }
+
+    /// Reports what waits to be reported, closes the connection, and writes all of the store to the disk: before iOS
+    /// suspends the app. From then on the client does nothing, until ``wake()``. A request of that time waits for it.
+    public func suspend() async {
+        let done = Promise<Void>()
+        if loop.inbox.call(.suspend(done: done)) { try? await done.value }
+    }
+
+    /// Stops the upload of a message's file. `false`: it is uploaded already.
+    public func cancel(_ clientMsgID: String) async throws -> Bool {
+        try await loop.ask { .cancel(ask: $0, clientMsgId: clientMsgID) }.value == "true"
+    }
+
+    /// Acknowledges what the app has finished with, and closes the connection. The outbox keeps its content.
+    public func close() async {
+        loop.inbox.call(.close)
+        await running.value
+    }
+
+    func knownID(_ peer: String) -> String? {
+        directs[peer]
+    }
+
+    func call(_ action: String, _ fields: [String: JSON?]) async throws -> String {
+        let request = JSON(fields.merging(["action": .string(action)]) { $1 }).text
+        return try await loop.ask { .ask(ask: $0, request: request) }.value
+    }
+
+    func ask<Value: Decodable>(_ action: String, _ fields: [String: JSON?]) async throws -> Value {
+        try await read(call(action, fields))
+    }
+
+    /// Puts a message into the outbox.
+    func message(_ place: Conversation.Place, _ fields: [String: JSON?]) async throws -> Sent<Stored> {
+        switch place {
+        case .id(let id):
+            return try await queue(fields.merging(["target": ["conversation_id": .string(id)]]) { $1 })
+        case .direct(let peer):
+            let sent: Sent<Stored> = try await queue(fields.merging(["target": ["to": .string(peer)]]) { $1 })
+            // The reply names the conversation, whether the app waits for it or not.
+            Task.detached { [directs] in
+                if let stored = try? await sent.stored() { directs[peer] = stored.conversationID }
+            }
+            return sent
+        }
+    }
+
+    /// Puts another request that the server stores into the outbox.
+    func keep<Value>(_ action: String, _ fields: [String: JSON?]) async throws -> Sent<Value> {
+        try await queue([action: JSON(fields)])
+    }
+
+    private func queue<Value>(_ fields: [String: JSON?]) async throws -> Sent<Value> {
+        let id = UUID().uuidString.lowercased()
+        let request = JSON(fields.merging(["client_msg_id": .string(id)]) { $1 }).text
+        let taken = Promise<Void>()
+        let answer = loop.ask(taken: taken) { .keep(ask: $0, request: request) }
+        try await taken.value
+        return Sent(clientMsgID: id, answer: answer)
+    }
+
+    /// Returns the name of this installation, which must not go along to another device.
+    private static func device(of folder: URL) throws -> String {
+        do {
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            #if canImport(Darwin)
+                // Two devices of one name, after a restored backup, would take each other's messages.
+                var values = URLResourceValues()
+                values.isExcludedFromBackup = true
+                var folder = folder
+                try folder.setResourceValues(values)
+            #endif
+            let file = folder.appending(path: "device")
+            if let known = try? String(contentsOf: file, encoding: .utf8) { return known }
+            let name = UUID().uuidString
+            try Data(name.utf8).write(to: file, options: .atomic)
+            return name
+        } catch {
+            throw PigeonholeError(code: "config", reason: "the folder can't be used: \(error.localizedDescription)")
+        }
+    }
+}
+
+/// The ids of the direct conversations, by the other user.
+final class Directs: Sendable {
+    private let me: String
+    private let known = Locked([String: String]())
+
+    init(me: String) {
+        self.me = me
+    }
+
+    subscript(peer: String) -> String? {
+        get { known.withLock { $0[peer] } }
+        set { known.withLock { $0[peer] = newValue } }
+    }
+
+    @Sendable
+    func learn(_ event: Event) {
+        switch event {
+        case .rowChanged(let row): learn(row)
+        case .entry(let message, _) where message.conversationID.hasPrefix("dm_") && message.senderID != me:
+            self[message.senderID] = message.conversationID
+        default: break
+        }
+    }
+
+    func learn(_ row: Row) {
+        if row.kind == "direct", let peer = row.peerID { self[peer] = row.conversationID }
+    }
+}
