@@ -131,6 +131,10 @@ pack:
 swift: tools
     python tools/scripts/swift.py test
 
+# A chat in the terminal by the Swift client, beside `cargo run`: `just swift-chat alice bob`
+swift-chat *ARGS: tools
+    python tools/scripts/swift.py run chat {{ARGS}}
+
 # Install what the web client and the demo are built with
 [private]
 node: tools

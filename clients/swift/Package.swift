@@ -13,6 +13,8 @@ let package = Package(
             name: "PigeonholeFFI", dependencies: ["PigeonholeCore"], path: "Generated/PigeonholeFFI",
             swiftSettings: [.swiftLanguageMode(.v5)]),
         .target(name: "PigeonholeKit", dependencies: ["PigeonholeFFI"]),
-        .testTarget(name: "PigeonholeKitTests", dependencies: ["PigeonholeKit"]),
+        .executableTarget(name: "chat", dependencies: ["PigeonholeKit"], path: "Examples/chat"),
+        .target(name: "ChatApp", dependencies: ["PigeonholeKit"], path: "Examples/ChatApp"),
+        .testTarget(name: "PigeonholeKitTests", dependencies: ["PigeonholeKit", "PigeonholeFFI", "ChatApp"]),
     ]
 )

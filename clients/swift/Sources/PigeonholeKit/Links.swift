@@ -78,6 +78,10 @@ final class Links: Sendable {
         }
         var request = URLRequest(url: config.url.appending(queryItems: [URLQueryItem(name: "device_id", value: deviceID)]))
         request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization")
+        #if canImport(FoundationNetworking)
+            // Foundation for Linux would write `keep-alive`, which is no handshake.
+            request.setValue("Upgrade", forHTTPHeaderField: "Connection")
+        #endif
         // The engine notices a silent connection. This time must not end one that is only quiet.
         request.timeoutInterval = 24 * 60 * 60
         link.open(request, tokenLeft: info.leftMs)
@@ -214,6 +218,8 @@ private final class Link: NSObject, URLSessionWebSocketDelegate, Sendable {
     // The session calls these one at a time.
 
     func urlSession(_: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol _: String?) {
+        // Foundation for Linux calls this for each response.
+        if let response = webSocketTask.response as? HTTPURLResponse, response.statusCode != 101 { return }
         let tokenLeft = contents.withLock { contents in
             contents.isOpen = true
             return contents.tokenLeft

@@ -303,29 +303,27 @@ final class States: Sendable {
     var current: ConnectionState { contents.withLock { $0.current } }
 
     func set(_ state: ConnectionState) {
-        contents.withLock { contents in
+        let listeners = contents.withLock { contents in
             contents.current = state
-            for listener in contents.listeners.values {
-                listener.yield(state)
-                if state == .closed { listener.finish() }
-            }
+            for listener in contents.listeners.values { listener.yield(state) }
+            return state == .closed ? Array(contents.listeners.values) : []
         }
+        // Without the lock, which the end of a listener takes.
+        for listener in listeners { listener.finish() }
     }
 
     func stream() -> AsyncStream<ConnectionState> {
         let (stream, listener) = AsyncStream.makeStream(of: ConnectionState.self, bufferingPolicy: .bufferingNewest(1))
         let id = UUID()
-        contents.withLock { contents in
+        let isOver = contents.withLock { contents in
             listener.yield(contents.current)
-            if contents.current == .closed {
-                listener.finish()
-            } else {
-                contents.listeners[id] = listener
-            }
+            contents.listeners[id] = listener
+            return contents.current == .closed
         }
         listener.onTermination = { [weak self] _ in
             self?.contents.withLock { contents in _ = contents.listeners.removeValue(forKey: id) }
         }
+        if isOver { listener.finish() }
         return stream
     }
 }

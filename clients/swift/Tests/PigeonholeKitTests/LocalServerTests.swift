@@ -1,6 +1,8 @@
 // Clients over real sockets, against the local server that `cargo build --bin pigeonhole` builds.
 
+import ChatApp
 import Foundation
+import Observation
 import PigeonholeKit
 import Testing
 
@@ -71,14 +73,14 @@ struct Problem: Error, CustomStringConvertible {
 }
 
 extension Pigeonhole {
-    func first<Found>(_ match: (Event) -> Found?) async throws -> Found {
+    func first<Found>(_ match: @Sendable (Event) -> Found?) async throws -> Found {
         for await event in events {
             if let found = match(event) { return found }
         }
         throw Problem("the events have ended")
     }
 
-    func entry(_ matches: (Message) -> Bool) async throws -> Message {
+    func entry(_ matches: @Sendable (Message) -> Bool) async throws -> Message {
         try await first { event in
             if case .entry(let message, _) = event, matches(message) { message } else { nil }
         }
@@ -102,6 +104,18 @@ private func code(_ call: () async throws -> Void) async -> String? {
     } catch {
         return (error as? PigeonholeError)?.code
     }
+}
+
+/// Waits until the model is so.
+@MainActor
+private func shown(_ condition: @escaping @MainActor () -> Bool) async -> Bool {
+    while !condition() {
+        await withCheckedContinuation { continuation in
+            _ = withObservationTracking(condition) { continuation.resume() }
+        }
+        await Task.yield()
+    }
+    return true
 }
 
 @Suite(.timeLimit(.minutes(2)))
@@ -248,6 +262,27 @@ struct LocalServerTests {
         #expect(acked == 1)
         await alice.close()
         await again.close()
+    }
+
+    @Test("the model of the example app shows what is sent, changed and unsent")
+    @MainActor
+    func model() async throws {
+        let alice = try await server.open("alice")
+        let bob = try await server.open("bob")
+        let model = ChatModel(alice, me: "alice")
+        let running = Task { await model.run() }
+        await model.direct("bob")
+        await model.send("hi")
+        let chat = try bob.direct("alice")
+        #expect(try await bob.entry(\.isMessage).body == "hi")
+        try await chat.reply(to: 1, "hallo").stored()
+        try await chat.edit(2, "hello").stored()
+        #expect(await shown { model.messages.map(\.body) == ["hi", "hello"] && model.unsent.isEmpty })
+        #expect(await shown { model.rows.first?.peerID == "bob" && model.rows.first?.unread == 0 })
+        #expect(model.problem == nil)
+        await alice.close()
+        await running.value
+        await bob.close()
     }
 
     @Test("what no engine takes is refused at the call")
