@@ -77,7 +77,14 @@ struct State {
     outputs: Vec<EdgeOutput>,
     /// Reads of the store, for the next turn of the core.
     loaded: Vec<Input>,
+    /// The store has been written since it was last tidied.
+    is_untidy: bool,
 }
+
+/// The number of messages that the store keeps. Beyond it, old ones that the user has read go.
+const MESSAGES_MAX: usize = 100_000;
+/// The store is tidied in a turn without inputs, when nothing has happened for this time, in milliseconds.
+const TIDY_AFTER: u64 = 2_000;
 
 #[uniffi::export]
 impl Engine {
@@ -102,7 +109,8 @@ impl Engine {
         let outputs = set_aside.map(|path| json!({"set_aside": {"path": path}}).to_string());
         let outputs = outputs.into_iter().map(|event| EdgeOutput::Event { event }).collect();
         let core = Core::new(Setup { me, timing, keeper, saved: found }, seed);
-        let state = State { core, store, unwritten: None, outputs, loaded: vec![] };
+        let is_untidy = store.is_some();
+        let state = State { core, store, unwritten: None, outputs, loaded: vec![], is_untidy };
         Ok(Arc::new(Self { state: Mutex::new(state) }))
     }
 
@@ -116,6 +124,9 @@ impl Engine {
     pub fn turn(&self, inputs: Vec<EdgeInput>, now: u64, wall: i64) -> Result<Turn, Fault> {
         self.with(|state| {
             state.commit()?;
+            if inputs.is_empty() {
+                state.tidy();
+            }
             let mut next = std::mem::take(&mut state.loaded);
             next.extend(inputs.into_iter().filter_map(|input| state.read(input)));
             let wake_at = loop {
@@ -127,7 +138,9 @@ impl Engine {
                     break wake_at;
                 }
             };
-            Ok(Turn { outputs: std::mem::take(&mut state.outputs), wake_at: wake_at.map(Moment::millis) })
+            let tidy_at = state.is_untidy.then_some(now + TIDY_AFTER);
+            let wake_at = wake_at.map(Moment::millis).into_iter().chain(tidy_at).min();
+            Ok(Turn { outputs: std::mem::take(&mut state.outputs), wake_at })
         })
     }
 
@@ -222,6 +235,14 @@ impl State {
         }
     }
 
+    /// Removes what the store need not keep, a part at a time.
+    fn tidy(&mut self) {
+        if let Some(store) = self.store.as_mut().filter(|_| self.is_untidy) {
+            // After an error, the next write finds it too.
+            self.is_untidy = store.tidy(MESSAGES_MAX).unwrap_or(false);
+        }
+    }
+
     /// Commits the writes of the last turn, and then takes its outputs.
     fn commit(&mut self) -> Result<Option<Moment>, Fault> {
         let Some(step) = &self.unwritten else { return Ok(None) };
@@ -229,6 +250,7 @@ impl State {
             && (step.lasting || !step.writes.is_empty())
         {
             store.apply(&step.writes, step.lasting).map_err(|error| Fault::unwritten(&error))?;
+            self.is_untidy |= !step.writes.is_empty();
         }
         let Some(step) = self.unwritten.take() else { return Ok(None) };
         for output in step.outputs {

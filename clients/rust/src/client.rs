@@ -61,7 +61,7 @@ impl Client {
     /// Outside a Tokio runtime, as Tokio does.
     pub async fn connect(config: Config) -> Result<(Self, Events), Error> {
         let dialer = Arc::new(Dialer::new(&config)?);
-        let Config { user_id, file, keeper, timing, .. } = config;
+        let Config { user_id, file, keeper, messages_max, timing, .. } = config;
         let me = UserId::parse(&user_id).map_err(|error| Error::Config(format!("the user id {error}")))?;
         let (kept, saved) = match file {
             Some(path) => {
@@ -80,7 +80,7 @@ impl Client {
         let (stats_tx, stats_rx) = watch::channel(Stats::default());
         let core = Core::new(Setup { me: me.clone(), timing, keeper, saved }, fastrand::u64(..));
         let messages = if keeper == Keeper::Store { kept.clone() } else { Kept::default() };
-        let driver = Driver { core, kept, dialer, command_rx, event_tx, stats_tx };
+        let driver = Driver { core, kept, messages_max, dialer, command_rx, event_tx, stats_tx };
         let weak_command_tx = command_tx.downgrade();
         tokio::spawn(driver.run());
         Ok((Self { command_tx, stats_rx, messages, me }, Events { event_rx, command_tx: weak_command_tx, last: None }))

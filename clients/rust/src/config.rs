@@ -28,6 +28,9 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// Where received messages are kept: in the file, or in the app.
     pub keeper: Keeper,
+    /// The number of messages that the store keeps. Beyond it, the client removes old ones that the user has read, but not
+    /// the newest 200 of a conversation. A view requests them again. Default: 100,000.
+    pub messages_max: usize,
     /// How long the client waits for what.
     pub timing: Timing,
     pub(crate) token: TokenSource,
@@ -50,6 +53,7 @@ impl Config {
             device_id: uuid::Uuid::new_v4().to_string(),
             file: None,
             keeper: Keeper::App,
+            messages_max: 100_000,
             timing: Timing::default(),
             token: Arc::new(move |need| token(need).boxed()),
         }
@@ -91,13 +95,14 @@ impl Config {
 
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, user_id, device_id, file, keeper, timing, .. } = self;
+        let Self { url, user_id, device_id, file, keeper, messages_max, timing, .. } = self;
         f.debug_struct("Config")
             .field("url", url)
             .field("user_id", user_id)
             .field("device_id", device_id)
             .field("file", file)
             .field("keeper", keeper)
+            .field("messages_max", messages_max)
             .field("timing", timing)
             .finish_non_exhaustive()
     }

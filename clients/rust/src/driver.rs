@@ -25,6 +25,8 @@ use crate::{Error, Event, State, Stats, Why};
 const IDLE: Duration = Duration::from_secs(60 * 60);
 /// A turn takes up to this number of inputs, which share one transaction.
 const INPUTS_MAX: usize = 256;
+/// The store is tidied when nothing has happened for this time.
+const TIDY_AFTER: Duration = Duration::from_secs(2);
 
 /// The channel on which the app waits for a reply.
 pub(crate) type Waiter = oneshot::Sender<Result<Reply, Error>>;
@@ -65,6 +67,7 @@ pub(crate) enum Command {
 pub(crate) struct Driver {
     pub core: Core,
     pub kept: Kept,
+    pub messages_max: usize,
     pub dialer: Arc<Dialer>,
     pub command_rx: UnboundedReceiver<Command>,
     pub event_tx: UnboundedSender<Event>,
@@ -74,13 +77,15 @@ pub(crate) struct Driver {
 impl Driver {
     /// Until the app closes the client, or drops it.
     pub(crate) async fn run(self) {
-        let Self { core, kept, dialer, command_rx, event_tx, stats_tx } = self;
+        let Self { core, kept, messages_max, dialer, command_rx, event_tx, stats_tx } = self;
         let (input_tx, input_rx) = unbounded_channel();
         let puts = Puts::new(input_tx.clone());
         let links = Links { dialer, open: BTreeMap::new(), tasks: JoinSet::new(), input_tx };
         let running = Running {
             core,
             kept,
+            messages_max,
+            is_untidy: true,
             links,
             puts,
             inputs: Vec::new(),
@@ -99,6 +104,9 @@ impl Driver {
 struct Running {
     core: Core,
     kept: Kept,
+    messages_max: usize,
+    /// The store has been written since it was last tidied.
+    is_untidy: bool,
     links: Links,
     puts: Puts,
     /// The inputs of the next turn.
@@ -136,7 +144,8 @@ impl Running {
                 break;
             }
             let wake_at = self.stuck.as_ref().map_or(self.wake_at, |stuck| Some(stuck.retry_at));
-            let wait = wake_at.map_or(IDLE, |at| at - now()).min(IDLE);
+            let idle = if self.is_untidy { TIDY_AFTER } else { IDLE };
+            let wait = wake_at.map_or(idle, |at| at - now()).min(idle);
             tokio::select! {
                 command = command_rx.recv() => {
                     let Some(command) = command else { break };
@@ -151,7 +160,7 @@ impl Running {
                         self.on_input(input);
                     }
                 }
-                () = sleep(wait) => {}
+                () = sleep(wait) => self.tidy().await,
             }
         }
         self.leave().await;
@@ -228,6 +237,7 @@ impl Running {
             self.stuck = Some(Stuck { step, error, tries: tries.saturating_add(1), retry_at, closed });
             return;
         }
+        self.is_untidy |= !step.writes.is_empty();
         for kept_tx in mem::take(&mut self.waiting.kept) {
             // An app that no longer waits has sent the message all the same.
             let _ = kept_tx.send(Ok(()));
@@ -241,6 +251,15 @@ impl Running {
             let ended = closed.into_iter().map(|link| Input::Ended { link, why: Why::Lost("the store failed".into()) });
             self.inputs.splice(0..0, ended);
             self.wake_at = Some(now());
+        }
+    }
+
+    /// Removes what the store need not keep, a part at a time, outside the task.
+    async fn tidy(&mut self) {
+        if self.is_untidy && self.stuck.is_none() {
+            let (kept, messages_max) = (self.kept.clone(), self.messages_max);
+            // After an error, the next write finds it too.
+            self.is_untidy = matches!(spawn_blocking(move || kept.tidy(messages_max)).await, Ok(Ok(true)));
         }
     }
 

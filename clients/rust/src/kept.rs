@@ -61,6 +61,12 @@ impl Kept {
         self.read(move |store| store.load(&what)).await.unwrap_or(Found::Nothing)
     }
 
+    /// Removes some of what the store need not keep. Returns `true` if more remains. Blocks.
+    pub(crate) fn tidy(&self, messages_max: usize) -> Result<bool, Error> {
+        let Some(mut store) = self.lock() else { return Ok(false) };
+        store.as_mut().ok_or(Error::Closed)?.tidy(messages_max).map_err(failed)
+    }
+
     /// Closes the file, so that another client may open it.
     pub(crate) fn close(&self) {
         if let Some(mut store) = self.lock() {
