@@ -295,6 +295,22 @@ fn a_new_conversation_is_in_the_list_of_the_next_start() {
 }
 
 #[test]
+fn a_view_gets_nothing_that_another_one_with_its_number_has_requested() {
+    let mut device = Device::new(MemStore::new(user("alice")));
+    device.connect(&[]);
+    device.open(CHAT, bob(At::Newest));
+    let asked = [device.take("history"), device.take("history")];
+    device.open(CHAT, ViewOf::Messages { with: Target::User(user("carol")), at: At::Newest });
+    for asked in asked {
+        let result = page(1..=2, 2);
+        device.frame(&json!({"type": "reply", "action": "history", "id": asked["id"], "result": result}));
+    }
+    assert!(device.lines().is_empty());
+    device.open(CHAT, bob(At::Newest));
+    assert_eq!(device.lines(), ["s1 text 1", "s2 text 2"]);
+}
+
+#[test]
 fn a_view_tells_who_is_typing_and_when_that_ends() {
     let mut device = with_three();
     let typing =

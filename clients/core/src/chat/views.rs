@@ -484,6 +484,12 @@ impl Views {
     pub(crate) fn close(&mut self, view: ViewId) {
         self.lists.remove(&view);
         let Some(closed) = self.open.remove(&view) else { return };
+        // The next view can have the same number.
+        self.loads.retain(|_, (of, _)| *of != view);
+        self.asked.retain(|_, purpose| match purpose {
+            Purpose::History(of, _) | Purpose::Marks(of, _) => *of != view,
+            Purpose::List | Purpose::Rows | Purpose::Channels | Purpose::Presence | Purpose::Nothing => true,
+        });
         match closed.kind {
             ConversationKind::Channel if self.open.values().all(|open| open.id != closed.id) => {
                 self.needs.push(Need::Unwatch(closed.id));
