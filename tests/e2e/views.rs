@@ -70,11 +70,12 @@ async fn two_users_see_each_others_messages_ticks_and_typing() {
     let screen = until(&mut hers, |screen| last_progress(screen) == Some(&Progress::Read)).await;
     assert_eq!(messages(&screen)[0].0, key, "the key is the same before and after the server has stored it");
 
+    with_alice.send("hello").await.unwrap();
+    until(&mut hers, |screen| bodies(screen) == ["hi", "hello"]).await;
     with_alice.typing();
     let is_typing = |screen: &Screen| screen.chat.as_ref().is_some_and(|chat| !chat.typing.is_empty());
     until(&mut hers, is_typing).await;
-    with_alice.send("hello").await.unwrap();
-    until(&mut hers, |screen| bodies(screen) == ["hi", "hello"] && !is_typing(screen)).await;
+    until(&mut hers, |screen| !is_typing(screen)).await;
     let seq = Seq::FIRST;
     with_bob.edit(seq, "hi!").await.unwrap();
     until(&mut his, |screen| bodies(screen) == ["hi!", "hello"] && messages(screen)[0].1.edited_at.is_some()).await;
@@ -163,7 +164,7 @@ async fn groups_channels_and_refusals() {
     let (server, folder) = (TestServer::open().await, Folder::new("groups"));
     let alice = user(&server, server.url(), "alice", &folder.0).await;
     let bob = user(&server, server.url(), "bob", &folder.0).await;
-    let members = [UserId::parse(server.id("bob")).unwrap()];
+    let members = [UserId::parse(&server.id("bob")).unwrap()];
     let group = NewGroup::new(Title::parse("Trip").unwrap(), members.clone());
     let group = alice.create(group).await.unwrap().stored().await.unwrap().conversation_id;
     let mut list = bob.conversations(Filter::default()).unwrap();

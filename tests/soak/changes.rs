@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use pigeonhole_client::{
     Client, ConversationId, Emoji, Error, Kind, Message, Outgoing, Queued, Sent, Seq, Side, Target, Timeline,
-    TimelineEntry, Timestamp,
+    TimelineEntry,
 };
 
 use crate::user::{Shown, User};
