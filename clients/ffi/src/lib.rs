@@ -5,11 +5,13 @@ mod edge;
 mod engine;
 mod event;
 mod fault;
+mod ids;
 mod token;
 
 pub use edge::{EdgeInput, EdgeOutput, TokenNeed, Turn, Why};
 pub use engine::{Counters, Engine, EngineSetup};
 pub use fault::Fault;
+pub use ids::direct_conversation_id;
 pub use token::{TokenInfo, inspect};
 
 uniffi::setup_scaffolding!();
