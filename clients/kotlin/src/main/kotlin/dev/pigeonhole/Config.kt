@@ -12,6 +12,8 @@ public class Config(
     public val userId: String,
     /** A folder of this user and installation alone, which is created. `null`: nothing survives the client. */
     public val folder: File? = null,
+    /** Messages, or the outbox alone. */
+    public val keep: Keep = Keep.MESSAGES,
     /** Names this installation: 1 to 64 of `A-Za-z0-9_-`. Default: random, and kept in the folder. */
     public val deviceId: String? = null,
     /** The app's own HTTP client, for its certificates and proxies. */
@@ -19,6 +21,15 @@ public class Config(
     /** Other times than the usual ones, for tests: `ack_every` and the others of the core's `Timing`. */
     public val timing: Map<String, Duration> = emptyMap(),
 )
+
+/** The content of the client's store, which survives a restart in a folder. */
+public enum class Keep {
+    /** Messages, the chat list and the outbox, for views. The client acknowledges a message once the store has it. */
+    MESSAGES,
+
+    /** The outbox, for a bot, or an app with a store of its own. [Pigeonhole.events] acknowledges the messages. */
+    OUTBOX,
+}
 
 /** The token that a connection takes. */
 public enum class TokenNeed {
@@ -40,6 +51,6 @@ public enum class TokenNeed {
 /**
  * A permanent failure; the client retries temporary ones itself. `code` is one of the protocol, such as `not_member`, or
  * `config`, `bad_request`, `too_large`, `file`, `cancelled`, `unwatched`, `closed`, `store`, `locked`, `newer`,
- * `wrong_user`, `broken`, `unknown_conversation`.
+ * `wrong_user`, `broken`.
  */
 public class PigeonholeException(public val code: String, reason: String) : Exception("$reason ($code)")

@@ -3,7 +3,9 @@ package dev.pigeonhole
 import dev.pigeonhole.ffi.EdgeInput
 import java.time.Instant
 import kotlinx.coroutines.CompletableDeferred
+import kotlinx.serialization.encodeToString
 import kotlinx.serialization.json.JsonNull
+import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonObjectBuilder
 import kotlinx.serialization.json.add
 import kotlinx.serialization.json.put
@@ -14,20 +16,21 @@ import kotlinx.serialization.json.putJsonObject
  * A conversation: direct, a group or a channel.
  *
  * A function that returns a [Sent] uses the outbox: after it returns, a restart does not lose the request. The server
- * stores a conversation's requests in the order of the
- * calls. All other functions return the server's reply.
+ * stores a conversation's requests in the order of the calls. All other functions return the server's reply.
  */
 public class Conversation internal constructor(
     private val pigeonhole: Pigeonhole,
-    private val peer: String?,
-    private val fixedId: String?,
+    /** A direct conversation has its id before its first message. */
+    public val id: String,
+    /** Where messages go: to the conversation, or to the user. */
+    private val target: JsonObject,
 ) {
-    /** `null`: it is the direct conversation with a user, and the client has seen no message of it. */
-    public val id: String? get() = fixedId ?: peer?.let(pigeonhole::knownId)
+    /** Opens a view of the messages. */
+    public fun messages(at: At = At.Newest): MessagesView = pigeonhole.messages(target, at)
 
     /** Sends a text. `mentions` are users of a group, or `*` for all. */
     public suspend fun send(text: String, replyTo: Long? = null, mentions: List<String> = emptyList()): Sent<Stored> =
-        pigeonhole.message(peer, fixedId) {
+        pigeonhole.message(target) {
             put("body", text)
             replyTo?.let { put("reply_to", it) }
             if (mentions.isNotEmpty()) putJsonArray("mentions") { mentions.forEach { add(it) } }
@@ -39,7 +42,7 @@ public class Conversation internal constructor(
     /** Sends a file, a picture or a voice note. The client uploads it first, over restarts too. */
     public suspend fun sendFile(file: Attachment): Sent<Stored> {
         val media = file.announced()
-        return pigeonhole.message(peer, fixedId) {
+        return pigeonhole.message(target) {
             put("body", file.caption)
             put("media", media)
         }
@@ -99,26 +102,27 @@ public class Conversation internal constructor(
     }
 
     /** The user has read everything up to `seq`. Calls within a second share one report. */
-    public suspend fun read(seq: Long): Unread {
-        val id = known()
-        return json.decodeFromString(pigeonhole.call { EdgeInput.Read(it, id, seq.toULong()) }.await())
-    }
+    public suspend fun read(seq: Long): Unread =
+        json.decodeFromString(pigeonhole.call { EdgeInput.Read(it, id, seq.toULong()) }.await())
+
+    /** The user has read everything, although some of it may never have come to this device. */
+    public fun readAll(): Unit = pigeonhole.say(EdgeInput.ReadAll(id))
 
     /** The user is typing: call it at each key. */
-    public fun typing() {
-        id?.let { pigeonhole.say(EdgeInput.Typing(it)) }
+    public fun typing(): Unit = pigeonhole.say(EdgeInput.Typing(id))
+
+    /** Saves a text that the user has begun, 300 ms after a key. `null`: it was sent or removed. */
+    public fun draft(text: String?, replyTo: Long? = null, mentions: List<String> = emptyList()) {
+        val draft = text?.let { json.encodeToString(Draft(it, replyTo, mentions)) }
+        pigeonhole.say(EdgeInput.Draft(target.toString(), draft))
     }
 
     /** Subscribes to a channel, above `after` or its current last entry, until [unwatch] or [Event.Unwatched]. */
-    public suspend fun watch(after: Long? = null): Watched {
-        val id = known()
-        return json.decodeFromString(pigeonhole.call { EdgeInput.Watch(it, id, after?.toULong()) }.await())
-    }
+    public suspend fun watch(after: Long? = null): Watched =
+        json.decodeFromString(pigeonhole.call { EdgeInput.Watch(it, id, after?.toULong()) }.await())
 
     /** Ends the subscription. */
-    public fun unwatch() {
-        id?.let { pigeonhole.say(EdgeInput.Unwatch(it)) }
-    }
+    public fun unwatch(): Unit = pigeonhole.say(EdgeInput.Unwatch(id))
 
     /** No push until then. `null`: not muted; [Instant.MAX]: for ever. */
     public suspend fun mute(until: Instant?): Unit = set {
@@ -133,14 +137,11 @@ public class Conversation internal constructor(
     public suspend fun archive(archived: Boolean): Unit = set { put("archived", archived) }
 
     private suspend fun set(fields: JsonObjectBuilder.() -> Unit) {
-        val id = known()
         pigeonhole.call("settings") {
             put("conversation_id", id)
             putJsonObject("set", fields)
         }
     }
-
-    private suspend fun known(): String = fixedId ?: pigeonhole.idOf(peer.orEmpty())
 
     private suspend fun change(action: String, seq: Long, fields: JsonObjectBuilder.() -> Unit): Sent<Stored> =
         keep(action) {
@@ -148,21 +149,17 @@ public class Conversation internal constructor(
             fields()
         }
 
-    private suspend inline fun <reified T> keep(action: String, noinline fields: JsonObjectBuilder.() -> Unit): Sent<T> {
-        val id = known()
-        return pigeonhole.keep(action) {
+    private suspend inline fun <reified T> keep(action: String, noinline fields: JsonObjectBuilder.() -> Unit): Sent<T> =
+        pigeonhole.keep(action) {
             put("conversation_id", id)
             fields()
         }
-    }
 
-    private suspend inline fun <reified T> ask(action: String, noinline fields: JsonObjectBuilder.() -> Unit): T {
-        val id = known()
-        return pigeonhole.ask(action) {
+    private suspend inline fun <reified T> ask(action: String, noinline fields: JsonObjectBuilder.() -> Unit): T =
+        pigeonhole.ask(action) {
             put("conversation_id", id)
             fields()
         }
-    }
 
     private fun JsonObjectBuilder.page(cursor: String?, limit: Int) {
         put("limit", limit)

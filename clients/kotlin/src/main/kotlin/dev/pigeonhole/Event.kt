@@ -28,7 +28,7 @@ public interface Event {
 
     /** A member is typing, for the next 6 s or until the message comes. */
     @Serializable
-    public data class Typing(val conversationId: String, val userId: String, val at: At) : Event
+    public data class Typing(val conversationId: String, val userId: String, val at: Timestamp) : Event
 
     /** A user whose presence is watched has come or gone. */
     public data class PresenceChanged(val presence: Presence) : Event

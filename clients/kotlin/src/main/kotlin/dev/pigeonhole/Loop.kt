@@ -3,16 +3,18 @@ package dev.pigeonhole
 import dev.pigeonhole.ffi.EdgeInput
 import dev.pigeonhole.ffi.EdgeOutput
 import dev.pigeonhole.ffi.Engine
-import dev.pigeonhole.ffi.EngineSetup
 import dev.pigeonhole.ffi.Fault
 import dev.pigeonhole.ffi.Turn
 import dev.pigeonhole.ffi.Why
+import java.time.Instant
+import java.time.ZoneId
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 import kotlin.time.Duration.Companion.seconds
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.ExperimentalCoroutinesApi
+import kotlinx.coroutines.channels.BufferOverflow
 import kotlinx.coroutines.channels.Channel
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.flow.MutableStateFlow
@@ -25,6 +27,9 @@ private const val INPUTS_MAX = 64
 
 /** While this number of frames and reports wait, no socket is read. */
 private const val NEWS_MAX = 64
+
+/** The last events that wait for a collector, if the store has the messages. */
+private const val EVENTS_MAX = 1000
 private const val IDLE_MS = 3_600_000L
 private const val RETRY_FIRST_MS = 500L
 private const val RETRY_MAX_MS = 30_000L
@@ -35,8 +40,8 @@ private val RESTART_PAUSE = 60.seconds
 /** Runs the engine: one turn at a time, and then what came out of it. */
 @OptIn(ExperimentalCoroutinesApi::class)
 internal class Loop(
-    private val setup: () -> EngineSetup,
-    config: Config,
+    private val openEngine: () -> Engine,
+    private val config: Config,
     deviceId: String,
     http: OkHttpClient,
     scope: CoroutineScope,
@@ -49,20 +54,21 @@ internal class Loop(
     private val links = Links(config, deviceId, http, scope, news, token)
     private val puts = Puts(http, scope, news)
     private val answers = ConcurrentHashMap<ULong, CompletableDeferred<String>>()
-    private val lastAsk = AtomicLong()
+    private val views = ConcurrentHashMap<ULong, View<*>>()
+    private val lastNumber = AtomicLong()
 
-    @Volatile private var engine = Engine.open(setup())
+    @Volatile private var engine = openEngine()
     private var restartedAt: Long? = null
 
-    val events = Channel<Event>(Channel.UNLIMITED)
+    val events: Channel<Event> = when (config.keep) {
+        Keep.MESSAGES -> Channel(EVENTS_MAX, BufferOverflow.DROP_OLDEST)
+        Keep.OUTBOX -> Channel(Channel.UNLIMITED)
+    }
     val state = MutableStateFlow<State>(State.Connecting)
-
-    /** Sees each result of the server on the loop's own thread, before the caller does. */
-    var onEvent: (Event) -> Unit = {}
 
     /** Puts a call into the next turn. The result is complete when the server has replied. */
     fun ask(taken: CompletableDeferred<Unit>? = null, input: (ULong) -> EdgeInput): CompletableDeferred<String> {
-        val ask = lastAsk.incrementAndGet().toULong()
+        val ask = lastNumber.incrementAndGet().toULong()
         val answer = CompletableDeferred<String>()
         answers[ask] = answer
         if (calls.trySend(Call(input(ask), taken)).isFailure) {
@@ -77,12 +83,31 @@ internal class Loop(
         calls.trySend(Call(input, null))
     }
 
+    fun newView(): ULong = lastNumber.incrementAndGet().toULong()
+
+    fun <T : View<*>> open(view: T): T {
+        if (config.keep != Keep.MESSAGES) throw PigeonholeException("config", "views need Keep.MESSAGES")
+        views[view.number] = view
+        if (calls.trySend(Call(opened(view), null)).isFailure) throw closed()
+        return view
+    }
+
+    fun closeView(view: View<*>) {
+        views.remove(view.number)
+        say(EdgeInput.CloseView(view.number))
+    }
+
+    /** Tells the engine the device's time zone, for the days of views. */
+    fun tellZone() = say(zone())
+
     fun outbox(): List<String> = engine.outbox()
+
+    fun search(text: String, limit: Int): String = engine.search(text, limit.toUInt())
 
     /** Until [close]. */
     suspend fun run() {
         try {
-            var wakeAt = turn(emptyList())
+            var wakeAt = turn(listOf(zone()))
             while (true) {
                 val wait = (wakeAt?.let { it.toLong() - now() } ?: IDLE_MS).coerceIn(0, IDLE_MS)
                 val batch = ArrayList<EdgeInput>()
@@ -132,11 +157,11 @@ internal class Loop(
     /** Returns when the next turn is due. */
     private suspend fun turn(inputs: List<EdgeInput>): ULong? {
         val turn = try {
-            engine.turn(inputs, now().toULong())
+            engineTurn(inputs)
         } catch (fault: Fault.Failed) {
             if (fault.retryable) return again(fault)
             restart(fault)
-            engine.turn(emptyList(), now().toULong())
+            engineTurn(listOf(zone()) + views.values.map(::opened))
         }
         carryOut(turn)
         return turn.wakeAt
@@ -151,7 +176,7 @@ internal class Loop(
             delay(pause)
             pause = minOf(2 * pause, RETRY_MAX_MS)
             val turn = try {
-                engine.turn(emptyList(), now().toULong())
+                engineTurn(emptyList())
             } catch (again: Fault.Failed) {
                 if (again.retryable) continue
                 throw again
@@ -168,7 +193,7 @@ internal class Loop(
         links.numbers().forEach(links::close)
         engine.close()
         if (recently) throw fault
-        engine = Engine.open(setup())
+        engine = openEngine()
         // Their requests are in the outbox, or lost.
         answers.keys.forEach { answers.remove(it)?.completeExceptionally(fault.public()) }
         events.trySend(Event.Restarted)
@@ -186,6 +211,7 @@ internal class Loop(
                 is EdgeOutput.Refused ->
                     answers.remove(output.ask)?.completeExceptionally(PigeonholeException(output.code, output.reason))
                 is EdgeOutput.Event -> tell(output.event)
+                is EdgeOutput.Show -> views[output.view]?.show(output.shown)
             }
         }
     }
@@ -195,11 +221,15 @@ internal class Loop(
         if (name == "state") {
             stateOf(fields) { it - now() }?.let { state.value = it }
         } else {
-            val event = eventOf(name, fields) ?: return
-            onEvent(event)
-            events.trySend(event)
+            events.trySend(eventOf(name, fields) ?: return)
         }
     }
+
+    private fun engineTurn(inputs: List<EdgeInput>) = engine.turn(inputs, now().toULong(), System.currentTimeMillis())
+
+    private fun opened(view: View<*>) = EdgeInput.Open(view.number, view.of.toString())
+
+    private fun zone() = EdgeInput.Zone(offsetsOf(ZoneId.systemDefault(), Instant.now()))
 
     private fun closed() = PigeonholeException("closed", "the client is closed")
 

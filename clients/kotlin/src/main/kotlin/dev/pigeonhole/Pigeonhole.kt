@@ -1,11 +1,12 @@
 package dev.pigeonhole
 
 import dev.pigeonhole.ffi.EdgeInput
+import dev.pigeonhole.ffi.Engine
 import dev.pigeonhole.ffi.EngineSetup
 import dev.pigeonhole.ffi.Fault
+import dev.pigeonhole.ffi.directConversationId
 import java.io.File
 import java.util.UUID
-import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.TimeUnit.SECONDS
 import kotlin.random.Random
 import kotlin.random.nextULong
@@ -40,34 +41,67 @@ private const val PAGE_MAX = 50
  */
 public class Pigeonhole private constructor(
     private val config: Config,
+    private val http: OkHttpClient,
     private val scope: CoroutineScope,
     private val loop: Loop,
 ) {
-    private val directs = ConcurrentHashMap<String, String>()
     private lateinit var running: Job
 
     /** How the connection is doing. */
     public val state: StateFlow<State> = loop.state.asStateFlow()
 
     /**
-     * The events, in their order, for one collector. The client acknowledges a message when the collector returns: an
-     * app that stores messages does so first. After a crash, an unfinished message comes again. The flow ends with
-     * [close].
+     * The events, in their order, for one collector. The flow ends with [close].
+     *
+     * With [Keep.MESSAGES], an app needs no collector: at most the last 1,000 events wait for one.
+     *
+     * With [Keep.OUTBOX], the client acknowledges a message when the collector returns: an app that stores messages does
+     * so first. After a crash, an unfinished message comes again.
      */
     public val events: Flow<Event> = flow {
         for (event in loop.events) {
             emit(event)
-            if (event is Event.Entry) {
+            if (event is Event.Entry && config.keep == Keep.OUTBOX) {
                 loop.say(EdgeInput.Done(event.message.conversationId, event.message.seq.toULong()))
             }
         }
     }
 
-    /** The direct conversation with a user. Its first message begins it. */
-    public fun direct(userId: String): Conversation = Conversation(this, userId, null)
+    /** Opens a view of the chat list. */
+    public fun conversations(filter: Filter = Filter()): ChatList = loop.open(ChatList(loop, filter))
+
+    /** The direct conversation with a user, which need not exist yet. */
+    public fun direct(userId: String): Conversation =
+        Conversation(this, public { directConversationId(config.userId, userId) }, target("to", userId))
 
     /** A conversation by its id, from a message or a row of the chat list. */
-    public fun conversation(id: String): Conversation = Conversation(this, null, id)
+    public fun conversation(id: String): Conversation = Conversation(this, id, target("conversation_id", id))
+
+    private fun target(kind: String, id: String) = buildJsonObject { put(kind, id) }
+
+    /** The newest messages of the store that have all words, the newest first. The last word may be incomplete. */
+    public suspend fun search(text: String, limit: Int = 50): List<Message> = withContext(Dispatchers.IO) {
+        json.decodeFromString(public { loop.search(text, limit) })
+    }
+
+    /** Tries a message or a change again that the server refused for good, and that a view shows as failed. */
+    public suspend fun again(clientMsgId: String): Sent<Stored> =
+        queue(clientMsgId, { EdgeInput.Again(it, clientMsgId) }) { json.decodeFromString<Stored>(it) }
+
+    /** Discards a message or a change that the server refused for good. */
+    public fun dismiss(clientMsgId: String): Unit = loop.say(EdgeInput.Dismiss(clientMsgId))
+
+    /**
+     * Downloads a message's file to `to`, which appears only when it is complete and its digest is the message's. A
+     * broken download resumes where it stopped, up to five times.
+     *
+     * The code of the exception is `gone` if the message is deleted. The code is `file` if the file can't be fetched or
+     * written, or has another digest.
+     */
+    public suspend fun download(media: Media, to: File): Unit = Download(http, media, to).run {
+        ask<Urls>("download") { putJsonArray("media_ids") { add(media.mediaId) } }.items.firstOrNull()?.url
+            ?: throw PigeonholeException("gone", "the message is deleted")
+    }
 
     /** Creates a group through the outbox; the user is its owner. The result has its id. */
     public suspend fun createGroup(title: String, members: List<String>, set: GroupSettings = GroupSettings()): Sent<Stored> =
@@ -92,7 +126,7 @@ public class Pigeonhole private constructor(
     public suspend fun chats(cursor: String? = null): Rows = ask<Rows>("inbox") {
         put("limit", PAGE_MAX)
         cursor?.let { put("cursor", it) }
-    }.also { page -> page.conversations.forEach(::learn) }
+    }
 
     /** A page of the user's channels. */
     public suspend fun channels(cursor: String? = null): Rows = ask("channels") { cursor?.let { put("cursor", it) } }
@@ -134,8 +168,11 @@ public class Pigeonhole private constructor(
         public { loop.outbox() }.map { json.parseToJsonElement(it) as JsonObject }
     }
 
-    /** The app is in the foreground, or the network has changed: reconnects wait no longer. */
-    public fun wake(): Unit = loop.say(EdgeInput.Wake)
+    /** The app is in the foreground, or the network or the time zone has changed: reconnects wait no longer. */
+    public fun wake() {
+        loop.tellZone()
+        loop.say(EdgeInput.Wake)
+    }
 
     /** Stops the upload of a message's file. `false`: it is uploaded already. */
     public suspend fun cancel(clientMsgId: String): Boolean =
@@ -148,10 +185,7 @@ public class Pigeonhole private constructor(
         scope.cancel()
     }
 
-    internal suspend fun idOf(peer: String): String = directs[peer]
-        ?: throw PigeonholeException("unknown_conversation", "the first message to $peer begins the conversation")
-
-    internal fun knownId(peer: String): String? = directs[peer]
+    internal fun messages(target: JsonObject, at: At) = loop.open(MessagesView(loop, target, at))
 
     internal fun say(input: EdgeInput) = loop.say(input)
 
@@ -169,48 +203,31 @@ public class Pigeonhole private constructor(
         json.decodeFromString(call(action, fields))
 
     /** Puts a message into the outbox. */
-    internal suspend fun message(peer: String?, id: String?, fields: JsonObjectBuilder.() -> Unit): Sent<Stored> {
-        val request = { clientMsgId: String ->
-            buildJsonObject {
-                put("client_msg_id", clientMsgId)
-                putJsonObject("target") { if (id != null) put("conversation_id", id) else put("to", peer) }
-                fields()
-            }
-        }
-        val sent = queue(request) { json.decodeFromString<Stored>(it) }
-        // The reply names the conversation, whether the app waits for it or not.
-        if (peer != null) scope.launch { runCatching { directs[peer] = sent.stored().conversationId } }
-        return sent
-    }
+    internal suspend fun message(target: JsonObject, fields: JsonObjectBuilder.() -> Unit): Sent<Stored> =
+        outboxed({
+            put("target", target)
+            fields()
+        }) { json.decodeFromString<Stored>(it) }
 
     /** Puts another request that the server stores into the outbox. */
     internal suspend inline fun <reified T> keep(action: String, noinline fields: JsonObjectBuilder.() -> Unit): Sent<T> =
-        queue({ clientMsgId ->
-            buildJsonObject {
-                put("client_msg_id", clientMsgId)
-                putJsonObject(action, fields)
-            }
-        }) { json.decodeFromString<T>(it) }
+        outboxed({ putJsonObject(action, fields) }) { json.decodeFromString<T>(it) }
 
-    internal suspend fun <T> queue(request: (String) -> JsonObject, read: (String) -> T): Sent<T> {
+    internal suspend fun <T> outboxed(fields: JsonObjectBuilder.() -> Unit, read: (String) -> T): Sent<T> {
         val clientMsgId = UUID.randomUUID().toString()
+        val request = buildJsonObject {
+            put("client_msg_id", clientMsgId)
+            fields()
+        }
+        return queue(clientMsgId, { EdgeInput.Keep(it, request.toString()) }, read)
+    }
+
+    /** Returns when the outbox has the request. */
+    private suspend fun <T> queue(clientMsgId: String, input: (ULong) -> EdgeInput, read: (String) -> T): Sent<T> {
         val taken = CompletableDeferred<Unit>()
-        val answer = loop.ask(taken) { EdgeInput.Keep(it, request(clientMsgId).toString()) }
+        val answer = loop.ask(taken, input)
         taken.await()
         return Sent(clientMsgId, answer, read)
-    }
-
-    private fun learn(row: Row) {
-        if (row.kind == "direct") row.peerId?.let { directs[it] = row.conversationId }
-    }
-
-    private fun learn(event: Event) {
-        when (event) {
-            is Event.RowChanged -> learn(event.row)
-            is Event.Entry -> if (event.message.conversationId.startsWith("dm_") && event.message.senderId != config.userId) {
-                directs[event.message.senderId] = event.message.conversationId
-            }
-        }
     }
 
     public companion object {
@@ -230,19 +247,15 @@ public class Pigeonhole private constructor(
                     throw PigeonholeException("config", "the device id has 1 to 64 of A-Za-z0-9_-")
                 }
                 val http = config.http ?: OkHttpClient.Builder().connectTimeout(10, SECONDS).readTimeout(10, SECONDS).build()
-                val setup = {
-                    EngineSetup(
-                        config.folder?.absolutePath,
-                        config.userId,
-                        Random.nextULong(),
-                        config.timing.mapValues { it.value.inWholeMilliseconds.toULong() },
-                        null,
-                    )
+                val engine = {
+                    val timing = config.timing.mapValues { it.value.inWholeMilliseconds.toULong() }
+                    val messages = config.keep == Keep.MESSAGES
+                    val folder = config.folder?.absolutePath
+                    Engine.open(EngineSetup(folder, messages, config.userId, Random.nextULong(), timing, null))
                 }
                 val scope = CoroutineScope(SupervisorJob() + Dispatchers.IO)
-                val loop = public { Loop(setup, config, deviceId, http, scope, token) }
-                Pigeonhole(config, scope, loop).apply {
-                    loop.onEvent = ::learn
+                val loop = public { Loop(engine, config, deviceId, http, scope, token) }
+                Pigeonhole(config, http, scope, loop).apply {
                     running = scope.launch(Dispatchers.IO.limitedParallelism(1)) { loop.run() }
                 }
             }
@@ -258,6 +271,8 @@ public class Pigeonhole private constructor(
             call()
         } catch (fault: Fault.Failed) {
             throw PigeonholeException(fault.code, fault.reason)
+        } catch (destroyed: IllegalStateException) {
+            throw PigeonholeException("closed", "the client is closed")
         }
     }
 }
@@ -279,6 +294,12 @@ public data class GroupSettings(
         add?.let { request.put("add", it) }
         join?.let { request.put("join", it) }
     }
+}
+
+@kotlinx.serialization.Serializable
+private data class Urls(val items: List<Url>) {
+    @kotlinx.serialization.Serializable
+    data class Url(val url: String)
 }
 
 @kotlinx.serialization.Serializable

@@ -22,7 +22,7 @@ import okhttp3.RequestBody
 import okhttp3.Response
 import okio.BufferedSink
 
-private const val CHUNK_BYTES = 64 * 1024
+internal const val CHUNK_BYTES = 64 * 1024
 
 /** Uploads in progress. */
 internal class Puts(http: OkHttpClient, private val scope: CoroutineScope, private val news: SendChannel<EdgeInput>) {

@@ -31,7 +31,7 @@ internal object Time : KSerializer<Instant> {
     override fun deserialize(decoder: Decoder): Instant = Instant.parse(decoder.decodeString())
 }
 
-internal typealias At = @Serializable(Time::class) Instant
+internal typealias Timestamp = @Serializable(Time::class) Instant
 
 /** An entry of a conversation: a message, a system entry, or a change entry, which changes the message `targetSeq`. */
 @Serializable
@@ -43,14 +43,14 @@ public data class Message(
     /** `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, or a later one. */
     val kind: String,
     val body: String,
-    val sentAt: At,
+    val sentAt: Timestamp,
     val clientMsgId: String? = null,
     val media: Media? = null,
     val replyTo: Long? = null,
     val mentions: List<String> = emptyList(),
     val version: Long? = null,
-    val editedAt: At? = null,
-    val deletedAt: At? = null,
+    val editedAt: Timestamp? = null,
+    val deletedAt: Timestamp? = null,
     val deletedBy: String? = null,
     val reactions: List<Reaction> = emptyList(),
     val reactionsSeq: Long? = null,
@@ -69,7 +69,7 @@ public data class Reaction(val emoji: String, val count: Long, val mine: Boolean
 /** An event of a group: `created`, `members.added`, `member.left` … */
 @Serializable
 public data class SystemEntry(
-    val event: String,
+    val event: String = "",
     val title: String? = null,
     val members: List<String>? = null,
     val userId: String? = null,
@@ -130,7 +130,7 @@ public data class LastMessage(
     val senderId: String,
     val kind: String,
     val preview: String,
-    val sentAt: At,
+    val sentAt: Timestamp,
     val deleted: Boolean = false,
     val system: SystemEntry? = null,
 )
@@ -175,7 +175,7 @@ public data class Reactors(val reactions: List<Reactor>, val nextCursor: String?
 public data class Reactor(val userId: String, val emoji: String)
 
 @Serializable
-public data class Presence(val userId: String, val online: Boolean, val lastSeenAt: At? = null)
+public data class Presence(val userId: String, val online: Boolean, val lastSeenAt: Timestamp? = null)
 
 @Serializable
 public data class Unread(val unread: Long, val mentions: Long? = null)
@@ -186,7 +186,7 @@ public data class Stored(
     val conversationId: String,
     val seq: Long,
     val messageId: String,
-    val sentAt: At,
+    val sentAt: Timestamp,
     /** An earlier try had stored it. */
     val duplicate: Boolean = false,
     val version: Long? = null,

@@ -2,6 +2,8 @@
 //
 //     just kotlin-chat alice bob
 //     just kotlin-chat bob alice
+//
+// With a folder as the fourth argument, after the URL, messages and outbox survive a restart.
 
 package dev.pigeonhole
 
@@ -9,97 +11,109 @@ import java.io.File
 import java.net.URI
 import kotlin.system.exitProcess
 import kotlinx.coroutines.Dispatchers
-import kotlinx.coroutines.delay
-import kotlinx.coroutines.flow.first
+import kotlinx.coroutines.flow.MutableStateFlow
+import kotlinx.coroutines.flow.collectLatest
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.withContext
 import kotlinx.serialization.json.jsonObject
 import kotlinx.serialization.json.jsonPrimitive
 
-private const val HELP = """/reply N TEXT   /edit N TEXT   /delete N   /react N EMOJI   /older   /list
-/group TITLE USER...   /open USER|ID   /send PATH   (N is a message's number)"""
+private const val HELP = """/reply N TEXT   /edit N TEXT   /delete N   /react N EMOJI   /save N PATH   (N: a message's number)
+/older   /list   /find WORDS   /open USER|ID   /group TITLE USER...   /send PATH [TEXT]
+/again   /dismiss   (what the server refused)"""
 
 private class Chat(private val pigeonhole: Pigeonhole, private val me: String, peer: String) {
+    private val list = pigeonhole.conversations()
+    private val unanswered = ArrayList<Sent<Stored>>()
     private var room = roomOf(peer)
-    private var oldest: Long? = null
+    private val view = MutableStateFlow(room.messages(At.FirstUnread))
 
     private fun roomOf(name: String) =
-        if (name.startsWith("gr_") || name.startsWith("ch_")) pigeonhole.conversation(name) else pigeonhole.direct(name)
+        if (name.matches(Regex("(gr|ch)_.*"))) pigeonhole.conversation(name) else pigeonhole.direct(name)
 
-    suspend fun show() = pigeonhole.events.collect { event ->
-        when (event) {
-            is Event.Entry -> {
-                val message = event.message
-                val here = room.id == message.conversationId
-                println((if (here) "" else "~ ${message.conversationId} ") + line(message))
-                // A terminal shows all of it.
-                if (here && message.isMessage && message.senderId != me) room.read(message.seq)
-            }
-            is Event.Receipt -> if (event.userId != me) println("-- ${event.kind} up to #${event.seq} by ${event.userId}")
-            is Event.Failed -> println("!! not sent: ${event.reason}")
-            is Event.Uploading -> println("-- ${event.done} of ${event.bytes} bytes are uploaded")
+    private fun open(name: String) {
+        room = roomOf(name)
+        view.value.close()
+        view.value = room.messages(At.FirstUnread)
+    }
+
+    /** Prints each item that is new or has changed. A window would draw all of them, by their keys. */
+    suspend fun draw(): Unit = view.collectLatest { view ->
+        var drawn = emptyMap<String, String>()
+        view.items.collect { items ->
+            val lines = items.associate { it.key to line(it) }
+            lines.filter { (key, line) -> drawn[key] != line }.values.forEach(::println)
+            drawn = lines
+            // A terminal shows all of it.
+            items.lastOrNull()?.let(view::seen)
         }
     }
 
-    suspend fun states(): Nothing = pigeonhole.state.collect { state ->
-        when (state) {
-            is State.CaughtUp -> println("-- connected")
-            is State.Offline -> println("-- offline: ${state.reason}")
-            is State.Replaced -> println("-- one connection too many; an empty line connects again")
-            else -> {}
+    suspend fun states(): Nothing = pigeonhole.state.collect {
+        println(if (it is State.Offline) "-- offline: ${it.reason}" else "-- ${it::class.simpleName}")
+    }
+
+    private fun line(item: Item): String = when (item) {
+        is Item.Day -> "== ${item.day}"
+        is Item.Unread -> "== ${item.count} unread"
+        is Item.Gap -> "== …"
+        is Item.System -> "-- ${item.senderId} ${item.event.event} ${item.event.members.orEmpty().joinToString()}"
+        is Item.Other -> "-- ${harmless(item.message?.body.orEmpty())}"
+        is Item.Message -> {
+            val file = item.media?.let { "[${harmless(it.name.orEmpty())}, ${it.bytes} bytes] " }.orEmpty()
+            val text = if (item.deletedBy != null) "(deleted)" else file + harmless(item.body)
+            val extras = listOfNotNull(
+                item.reply?.let { "re #${it.seq}" },
+                item.editedAt?.let { "edited" },
+                item.reactions.joinToString("") { it.emoji }.ifEmpty { null },
+                item.refused?.let { "a change was refused: ${it.code}" },
+                item.progress?.let(::tick),
+            )
+            "#${item.seq ?: "-"} ${if (item.senderId == me) "you" else item.senderId}: $text ${extras.joinToString(" · ")}"
         }
     }
 
-    private fun line(message: Message): String {
-        val who = if (message.senderId == me) "you" else message.senderId
-        val body = harmless(message.body)
-        return when {
-            message.deletedAt != null -> "#${message.seq} $who: (deleted)"
-            message.kind == "edit" -> "-- $who changed #${message.targetSeq}: $body"
-            message.kind == "delete" -> "-- $who deleted #${message.targetSeq}"
-            message.kind == "reaction" -> "-- $who reacted to #${message.targetSeq} with ${message.emoji ?: "nothing"}"
-            message.system != null -> "-- $who ${message.system?.event} ${message.system?.members.orEmpty().joinToString()}"
-            message.media != null -> "#${message.seq} $who: [${harmless(message.media?.name.orEmpty())}] $body"
-            else -> "#${message.seq} $who: $body"
-        }
+    private fun tick(progress: Progress): String = when (progress) {
+        Progress.Waiting -> "…"
+        Progress.Stored -> "✓"
+        Progress.Delivered -> "✓✓"
+        Progress.Read -> "✓✓ read"
+        is Progress.Uploading -> "${100 * progress.done / progress.of} %"
+        is Progress.Failed -> "!! refused: ${progress.code}"
+        is Progress.Other -> progress.state
     }
 
-    suspend fun line(typed: String) {
+    suspend fun type(typed: String) {
         val (command, rest) = typed.split(" ", limit = 2) + ""
         val (first, text) = rest.split(" ", limit = 2) + ""
+        val messages = view.value.items.value.filterIsInstance<Item.Message>()
+        val refused = messages.mapNotNull { it.refused?.clientMsgId ?: it.clientMsgId.takeIf { _ -> it.progress is Progress.Failed } }
         fun seq() = first.removePrefix("#").toLongOrNull() ?: throw PigeonholeException("usage", "name a message by its number")
         when {
             typed.isEmpty() -> pigeonhole.wake()
-            !typed.startsWith("/") -> room.send(typed)
-            command == "/reply" -> room.reply(seq(), text)
-            command == "/edit" -> room.edit(seq(), text)
-            command == "/delete" -> room.delete(seq())
-            command == "/react" -> room.react(seq(), text.ifEmpty { null })
-            command == "/send" -> room.sendFile(Attachment(File(first), "application/octet-stream", caption = text))
-            command == "/open" -> {
-                room = roomOf(first)
-                oldest = null
-                if (room.id != null) older()
+            !typed.startsWith("/") -> unanswered += room.send(typed)
+            command == "/reply" -> unanswered += room.reply(seq(), text)
+            command == "/edit" -> unanswered += room.edit(seq(), text)
+            command == "/delete" -> unanswered += room.delete(seq())
+            command == "/react" -> unanswered += room.react(seq(), text.ifEmpty { null })
+            command == "/send" -> unanswered += room.sendFile(Attachment(File(first), "application/octet-stream", caption = text))
+            command == "/save" -> messages.find { it.seq == seq() }?.media?.let { pigeonhole.download(it, File(text)) }
+            command == "/open" -> open(first)
+            command == "/older" -> view.value.older()
+            command == "/list" -> list.rows.value.forEach {
+                println("${it.conversationId} ${it.title ?: it.peerId} ${it.unread} unread: ${harmless(it.line?.text.orEmpty())}")
             }
-            command == "/older" -> older()
-            command == "/list" -> pigeonhole.chats().conversations.forEach {
-                println("${it.conversationId} ${it.title ?: it.peerId} ${it.unread} unread: ${harmless(it.lastMessage?.preview.orEmpty())}")
-            }
-            command == "/group" -> {
-                val group = pigeonhole.createGroup(first, text.split(" ").filter { it.isNotEmpty() }).stored()
-                room = pigeonhole.conversation(group.conversationId)
-                println("-- ${group.conversationId}")
-            }
+            command == "/find" -> pigeonhole.search(rest).forEach { println("${it.conversationId} #${it.seq} ${harmless(it.body)}") }
+            command == "/group" -> open(pigeonhole.createGroup(first, text.split(" ").filter(String::isNotEmpty)).stored().conversationId)
+            command == "/again" -> refused.forEach { unanswered += pigeonhole.again(it) }
+            command == "/dismiss" -> refused.forEach(pigeonhole::dismiss)
             else -> println(HELP)
         }
     }
 
-    private suspend fun older() {
-        val page = room.history(before = oldest)
-        oldest = page.messages.firstOrNull()?.seq ?: oldest
-        page.messages.filter { it.isMessage || it.system != null }.forEach { println(line(it)) }
-    }
+    /** Waits until the server has all requests, or has refused them. */
+    suspend fun settle() = unanswered.forEach { sent -> runCatching { sent.stored() } }
 }
 
 /** Another user's text must not command the terminal. */
@@ -114,24 +128,22 @@ private suspend fun token(user: String, url: String): String = withContext(Dispa
 }
 
 fun main(arguments: Array<String>) = runBlocking {
-    if (arguments.size < 2) exitProcess(2.also { println("usage: ME PEER [URL]") })
+    if (arguments.size < 2) exitProcess(2.also { println("usage: ME PEER [URL [FOLDER]]") })
     val (me, peer) = arguments
     val url = arguments.getOrNull(2) ?: "ws://127.0.0.1:3001/v1"
-    val pigeonhole = Pigeonhole.open(Config(url, me)) { token(me, url) }
+    val pigeonhole = Pigeonhole.open(Config(url, me, arguments.getOrNull(3)?.let(::File))) { token(me, url) }
     val chat = Chat(pigeonhole, me, peer)
-    launch(Dispatchers.Default) { chat.show() }
-    val states = launch(Dispatchers.Default) { chat.states() }
-    pigeonhole.state.first { it == State.CaughtUp }
+    val screen = launch { chat.draw() }
+    val states = launch { chat.states() }
     while (true) {
         val line = withContext(Dispatchers.IO) { readlnOrNull() } ?: break
         try {
-            chat.line(line)
+            chat.type(line)
         } catch (error: PigeonholeException) {
             println("!! ${error.message}")
         }
     }
-    // The outbox is in memory: the program ends when the server has all of it.
-    while (pigeonhole.outbox().isNotEmpty()) delay(50)
-    states.cancel()
+    chat.settle()
+    listOf(screen, states).forEach { it.cancel() }
     pigeonhole.close()
 }

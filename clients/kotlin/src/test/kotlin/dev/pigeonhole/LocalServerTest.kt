@@ -3,61 +3,20 @@
 package dev.pigeonhole
 
 import java.io.File
-import java.net.URI
-import java.nio.file.Files
-import java.util.concurrent.TimeUnit
-import kotlin.test.AfterTest
-import kotlin.test.BeforeTest
 import kotlin.test.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
-import kotlin.time.Duration.Companion.milliseconds
-import kotlin.time.Duration.Companion.seconds
 import kotlinx.coroutines.flow.filterIsInstance
 import kotlinx.coroutines.flow.first
-import kotlinx.coroutines.runBlocking
-import kotlinx.coroutines.withTimeout
-import kotlinx.serialization.json.jsonObject
-import kotlinx.serialization.json.jsonPrimitive
 
 class LocalServerTest {
-    private lateinit var server: Process
-    private lateinit var url: String
-    private val folder: File = Files.createTempDirectory("pigeonhole-kotlin").toFile()
-
-    @BeforeTest
-    fun start() {
-        server = ProcessBuilder("target/debug/pigeonhole", "--port", "0").redirectErrorStream(true).start()
-        val lines = server.inputStream.bufferedReader()
-        url = generateSequence(lines::readLine).firstNotNullOf { Regex("^  socket +(ws://.*)$").find(it)?.groupValues?.get(1) }
-        // Its log must not fill the pipe.
-        Thread { lines.forEachLine {} }.apply { isDaemon = true }.start()
-    }
-
-    @AfterTest
-    fun stop() {
-        server.destroy()
-        server.waitFor(10, TimeUnit.SECONDS)
-        folder.deleteRecursively()
-    }
-
-    private fun config(user: String, address: String = url) =
-        Config(address, user, File(folder, user), timing = mapOf("ack_every" to 100.milliseconds))
-
-    private fun token(user: String): String {
-        val page = URI(url.replaceFirst("ws", "http")).resolve("/token?user=$user").toURL().readText()
-        return json.parseToJsonElement(page).jsonObject.getValue("token").jsonPrimitive.content
-    }
-
-    private fun <T> test(what: suspend () -> T) = runBlocking { withTimeout(60.seconds) { what() } }
-
     private suspend fun Pigeonhole.entry(matches: (Message) -> Boolean): Message =
         events.filterIsInstance<Event.Entry>().first { matches(it.message) }.message
 
     @Test
-    fun `a message goes from one client to another, and its ticks come back`() = test {
-        val alice = Pigeonhole.open(config("alice")) { token("alice") }
-        val bob = Pigeonhole.open(config("bob")) { token("bob") }
+    fun `a message goes from one client to another, and its ticks come back`() = test { server ->
+        val alice = server.open("alice", Keep.OUTBOX)
+        val bob = server.open("bob", Keep.OUTBOX)
         val stored = alice.direct("bob").send("hi").stored()
         assertEquals(1, stored.seq)
         assertEquals("hi", bob.entry { it.senderId == "alice" }.body)
@@ -74,42 +33,47 @@ class LocalServerTest {
         chat.delete(1).stored()
         assertEquals("alice", chat.history().messages[0].deletedBy)
         assertEquals("dm_", alice.chats().conversations.single().conversationId.take(3))
+        assertEquals("config", assertFailsWith<PigeonholeException> { alice.conversations() }.code)
         alice.close()
         bob.close()
         assertEquals(State.Closed, alice.state.value)
         assertEquals("closed", assertFailsWith<PigeonholeException> { chat.send("late") }.code)
+        assertEquals("closed", assertFailsWith<PigeonholeException> { alice.outbox() }.code)
     }
 
     @Test
-    fun `a message that was sent offline survives a restart`() = test {
-        val nowhere = config("alice", "ws://127.0.0.1:1/v1")
-        val offline = Pigeonhole.open(nowhere) { token("alice") }
+    fun `a message that was sent offline survives a restart`() = test { server ->
+        val nowhere = server.config("alice", Keep.OUTBOX, NOWHERE)
+        val offline = Pigeonhole.open(nowhere) { server.token("alice") }
         offline.direct("bob").send("from the cellar")
         offline.state.first { it is State.Offline && it.why == "unreachable" }
         assertEquals(1, offline.outbox().size)
         assertEquals("locked", assertFailsWith<PigeonholeException> { Pigeonhole.open(nowhere) { "" } }.code)
         offline.close()
-        val alice = Pigeonhole.open(config("alice")) { token("alice") }
-        val bob = Pigeonhole.open(config("bob")) { token("bob") }
+        val alice = server.open("alice", Keep.OUTBOX)
+        val bob = server.open("bob", Keep.OUTBOX)
         assertEquals("from the cellar", bob.entry { it.isMessage }.body)
         alice.close()
         bob.close()
     }
 
     @Test
-    fun `groups, channels and files`() = test {
-        val alice = Pigeonhole.open(config("alice")) { token("alice") }
-        val bob = Pigeonhole.open(config("bob")) { token("bob") }
+    fun `groups, channels and files`() = test { server ->
+        val alice = server.open("alice", Keep.OUTBOX)
+        val bob = server.open("bob", Keep.OUTBOX)
         val group = alice.conversation(alice.createGroup("Trip", listOf("bob")).stored().conversationId)
         assertEquals("created", bob.entry { it.kind == "system" }.system?.event)
         group.send("@bob, tickets?", mentions = listOf("bob")).stored()
         assertEquals(listOf("bob"), bob.entry { it.isMessage }.mentions)
         assertEquals(listOf("carol"), group.add(listOf("carol")).stored().added)
         assertEquals(setOf("alice", "bob", "carol"), group.members().members.map { it.userId }.toSet())
-        val picture = File(folder, "plan.txt").apply { writeText("Sea, then mountains") }
+        val picture = File(server.folder, "plan.txt").apply { writeText("Sea, then mountains") }
         group.sendFile(Attachment(picture, "text/plain", caption = "the plan")).stored()
         val media = bob.entry { it.kind == "file" }.media!!
         assertEquals("plan.txt" to 19L, media.name to media.bytes)
+        val copy = File(server.folder, "copy.txt")
+        bob.download(media, copy)
+        assertEquals("Sea, then mountains", copy.readText())
         val id = alice.createChannel("News", set = GroupSettings(join = "open")).stored().conversationId
         val channel = bob.join(id)
         channel.watch()
@@ -122,20 +86,20 @@ class LocalServerTest {
     }
 
     @Test
-    fun `the token of another user dials nothing`() = test {
-        val alice = Pigeonhole.open(config("alice")) { token("bob") }
+    fun `the token of another user dials nothing`() = test { server ->
+        val alice = Pigeonhole.open(server.config("alice", Keep.OUTBOX)) { server.token("bob") }
         val offline = alice.state.first { it is State.Offline } as State.Offline
         assertEquals("wrong_user", offline.why)
         alice.close()
     }
 
     @Test
-    fun `a damaged store is set aside, and the client goes on`() = test {
-        val alice = Pigeonhole.open(config("alice")) { token("alice") }
+    fun `a damaged store is set aside, and the client goes on`() = test { server ->
+        val alice = server.open("alice", Keep.OUTBOX)
         alice.state.first { it == State.CaughtUp }
         alice.close()
-        File(folder, "alice/store").writeBytes(ByteArray(8192) { 7 })
-        val again = Pigeonhole.open(config("alice")) { token("alice") }
+        File(server.folder, "alice/store").writeBytes(ByteArray(8192) { 7 })
+        val again = server.open("alice", Keep.OUTBOX)
         assertEquals(true, File(again.events.filterIsInstance<Event.SetAside>().first().path).exists())
         again.direct("bob").send("still here").stored()
         again.close()

@@ -63,7 +63,7 @@ internal class Play(private val scenario: JsonObject) : AutoCloseable {
 
     private fun open(saved: JsonElement?): Engine {
         val timing = scenario["timing"]?.jsonObject.orEmpty().mapValues { it.value.jsonPrimitive.content.toULong() }
-        return Engine.open(EngineSetup(folder.path, "alice", Random.nextULong(), timing, saved?.toString()))
+        return Engine.open(EngineSetup(folder.path, false, "alice", Random.nextULong(), timing, saved?.toString()))
     }
 
     fun take(step: JsonObject) {
@@ -79,7 +79,7 @@ internal class Play(private val scenario: JsonObject) : AutoCloseable {
     }
 
     private fun turn(vararg inputs: EdgeInput) {
-        val turn = engine.turn(inputs.toList(), now.toULong())
+        val turn = engine.turn(inputs.toList(), now.toULong(), 0)
         wakeAt = turn.wakeAt?.toLong()
         for (output in turn.outputs) {
             when (output) {
@@ -98,6 +98,8 @@ internal class Play(private val scenario: JsonObject) : AutoCloseable {
                 is EdgeOutput.Refused -> answers[calls.remove(output.ask)!!] = null to output.code
                 is EdgeOutput.Put -> puts += output
                 is EdgeOutput.Abort -> aborts += output.clientMsgId
+                // No script opens a view.
+                is EdgeOutput.Show -> fail("“${scenario.word("name")}” shows a view")
             }
         }
     }

@@ -172,5 +172,3 @@ internal fun assertWithin(expected: JsonElement?, found: JsonElement?, place: St
 }
 
 internal fun JsonObject.long(name: String): Long? = this[name]?.takeIf { it != JsonNull }?.jsonPrimitive?.content?.toLong()
-
-internal fun JsonObject.word(name: String): String? = this[name]?.takeIf { it != JsonNull }?.jsonPrimitive?.content

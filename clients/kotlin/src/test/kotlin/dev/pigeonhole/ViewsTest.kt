@@ -1,0 +1,265 @@
+// Views over real sockets, against the local server.
+
+package dev.pigeonhole
+
+import dev.pigeonhole.ffi.EdgeInput
+import dev.pigeonhole.ffi.Engine
+import dev.pigeonhole.ffi.EngineSetup
+import dev.pigeonhole.ffi.Fault
+import dev.pigeonhole.ffi.NoHandle
+import dev.pigeonhole.ffi.Turn
+import java.io.File
+import java.time.Instant
+import java.time.ZoneId
+import java.util.TimeZone
+import kotlin.test.Test
+import kotlin.test.assertEquals
+import kotlin.test.assertFailsWith
+import kotlin.test.assertIs
+import kotlin.test.assertNull
+import kotlin.test.assertSame
+import kotlin.test.assertTrue
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.SupervisorJob
+import kotlinx.coroutines.cancel
+import kotlinx.coroutines.flow.filterIsInstance
+import kotlinx.coroutines.flow.filterNotNull
+import kotlinx.coroutines.flow.first
+import kotlinx.coroutines.flow.receiveAsFlow
+import kotlinx.coroutines.launch
+import kotlinx.serialization.json.buildJsonObject
+import kotlinx.serialization.json.put
+import okhttp3.OkHttpClient
+
+private suspend fun <T : Any> View<T>.until(matches: (T) -> Boolean): T = shown.filterNotNull().first(matches)
+
+private val Screen.messages get() = items.filterIsInstance<Item.Message>()
+
+private val Screen.bodies get() = messages.map { it.body }
+
+class ViewsTest {
+    private suspend fun LocalServer.offline(user: String) =
+        Pigeonhole.open(config(user, Keep.MESSAGES, NOWHERE)) { token(user) }
+
+    @Test
+    fun `an own message keeps its key over restart and storing, and is read when the other user has seen it`() = test { server ->
+        val offline = server.offline("alice")
+        val chat = offline.direct("bob")
+        assertEquals("dm_cqnezuscwz7if3puu6f3iggubjvdq4gs", chat.id)
+        val waiting = chat.messages()
+        val id = chat.send("hi").clientMsgId
+        val (day, item) = waiting.items.value
+        assertIs<Item.Day>(day)
+        assertEquals("c$id" to Progress.Waiting, item.key to (item as Item.Message).progress)
+        assertNull(item.seq)
+        assertEquals("bob", offline.conversations().until { it.rows.isNotEmpty() }.rows.single().peerId)
+        offline.close()
+
+        val alice = server.open("alice", Keep.MESSAGES)
+        val bob = server.open("bob", Keep.MESSAGES)
+        val view = alice.direct("bob").messages()
+        val list = bob.conversations()
+        assertEquals(1, list.until { it.unread > 0 }.rows.single().unread)
+        assertEquals("c$id", view.until { it.messages.single().progress == Progress.Delivered }.messages.single().key)
+        val other = bob.direct("alice").messages(At.FirstUnread)
+        val unread = other.until { it.messages.isNotEmpty() }
+        assertEquals(listOf("Day", "Unread", "Message"), unread.items.map { it::class.simpleName })
+        other.seen(unread.items.last())
+        val read = view.until { it.messages.single().progress == Progress.Read }
+        assertEquals(0, list.until { it.unread == 0L }.rows.single().unread)
+        bob.direct("alice").reply(1, "hello").stored()
+        val both = view.until { it.messages.size == 2 }
+        assertEquals("hi", both.messages[1].reply?.message?.body)
+        read.items.zip(both.items).forEach { (before, after) -> assertSame(before, after) }
+        assertEquals(1, both.unread)
+        alice.direct("bob").readAll()
+        assertEquals(0, view.until { it.unread == 0L }.chat?.unread)
+        alice.close()
+        bob.close()
+        assertEquals("closed", assertFailsWith<PigeonholeException> { alice.conversations() }.code)
+    }
+
+    @Test
+    fun `without a network, list, conversations, drafts and search come from the store`() = test { server ->
+        val alice = server.open("alice", Keep.MESSAGES)
+        val bob = server.open("bob", Keep.OUTBOX)
+        bob.direct("alice").send("tickets to the sea?").stored()
+        bob.direct("alice").send("or mountains").stored()
+        val group = bob.createGroup("Trip", listOf("alice")).stored().conversationId
+        alice.conversations().until { list -> list.rows.any { it.conversationId == group } && list.unread == 2L }
+        bob.close()
+        alice.close()
+
+        val offline = server.offline("alice")
+        val list = offline.conversations()
+        assertEquals(listOf("Trip", "bob"), list.until { it.rows.size == 2 }.rows.map { it.title ?: it.peerId })
+        assertEquals("or mountains", list.rows.value[1].line?.text)
+        list.select(Filter(words = "tri"))
+        assertEquals(group, list.until { it.rows.size == 1 }.rows.single().conversationId)
+        list.select(Filter(kinds = listOf("direct")))
+        offline.direct("bob").draft("the s")
+        assertEquals(Draft("the s"), list.until { it.rows.singleOrNull()?.draft != null }.rows.single().draft)
+        val view = offline.conversation(offline.direct("bob").id).messages()
+        assertEquals(listOf("tickets to the sea?", "or mountains"), view.until { it.messages.size == 2 }.bodies)
+        assertEquals(listOf("tickets to the sea?"), offline.search("SEA tick").map { it.body })
+        view.close()
+        offline.direct("bob").send("the sea").clientMsgId
+        list.until { it.rows.single().line?.text == "the sea" }
+        assertEquals(2, view.items.value.filterIsInstance<Item.Message>().size)
+        offline.close()
+    }
+
+    @Test
+    fun `older messages come from the server on demand, and a view jumps and follows`() = test { server ->
+        val bob = server.open("bob", Keep.OUTBOX)
+        val last = (1..60).map { bob.direct("alice").send("message $it") }.last()
+        assertEquals(60, last.stored().seq)
+        bob.close()
+        // Another device of bob's, which keeps nothing.
+        val config = server.config("bob", Keep.MESSAGES).run { Config(url, userId) }
+        val device = Pigeonhole.open(config) { server.token("bob") }
+        val view = device.direct("alice").messages()
+        val newest = view.until { it.messages.size == 50 && it.hasOlder }
+        assertEquals("message 11", newest.bodies.first())
+        view.older()
+        val all = view.until { it.messages.size == 60 && !it.hasOlder }
+        assertEquals("message 1", all.bodies.first())
+        view.jump(At.Seq(5))
+        val around = view.until { it.hasNewer }
+        assertTrue("message 5" in around.bodies && "message 60" !in around.bodies)
+        view.newer()
+        assertEquals("message 60", view.until { !it.hasNewer }.bodies.last())
+        device.close()
+    }
+
+    @Test
+    fun `a refused message stays over a restart until it is dismissed or sent again`() = test { server ->
+        val alice = server.open("alice", Keep.MESSAGES)
+        val bob = server.open("bob", Keep.OUTBOX)
+        val toBob = alice.direct("bob")
+        toBob.send("hi").stored()
+        bob.block("alice", true)
+        val refused = toBob.send("are you there?")
+        val code = assertFailsWith<PigeonholeException> { refused.stored() }.code
+        val other = toBob.send("hello?")
+        assertFailsWith<PigeonholeException> { other.stored() }
+        alice.close()
+
+        val offline = server.offline("alice")
+        val view = offline.direct("bob").messages()
+        val failed = view.until { it.messages.size == 3 }.messages.drop(1)
+        assertEquals(listOf(refused, other).map { "c${it.clientMsgId}" }, failed.map { it.key })
+        failed.forEach { assertEquals(Progress.Failed(code, canHelp = true), it.progress) }
+        offline.dismiss(other.clientMsgId)
+        view.until { it.messages.size == 2 }
+        offline.close()
+
+        bob.block("alice", false)
+        val again = server.open("alice", Keep.MESSAGES)
+        assertEquals(2, again.again(refused.clientMsgId).stored().seq)
+        val stored = again.direct("bob").messages().until { it.messages.size == 2 }.messages[1]
+        assertEquals("c${refused.clientMsgId}" to 2L, stored.key to stored.seq)
+        val unknown = assertFailsWith<PigeonholeException> { again.again(other.clientMsgId).stored() }
+        assertEquals("bad_request", unknown.code)
+        again.close()
+        bob.close()
+    }
+
+    @Test
+    fun `a file, who is typing and who is online`() = test { server ->
+        val alice = server.open("alice", Keep.MESSAGES)
+        val bob = server.open("bob", Keep.MESSAGES)
+        val plan = File(server.folder, "plan.txt").apply { writeText("Sea, then mountains") }
+        val toBob = alice.direct("bob").messages()
+        alice.direct("bob").sendFile(Attachment(plan, "text/plain", caption = "the plan"))
+        val upload = toBob.items.value.filterIsInstance<Item.Message>().single().upload
+        assertEquals(plan.absolutePath, upload?.source?.file)
+        bob.conversations().until { it.rows.isNotEmpty() }
+        val view = bob.direct("alice").messages()
+        val media = view.until { it.messages.isNotEmpty() }.messages.single().media!!
+        val copy = File(server.folder, "copy.txt")
+        bob.download(media, copy)
+        assertEquals("Sea, then mountains", copy.readText())
+        copy.delete()
+        val wrong = media.copy(sha256 = "A".repeat(43) + "=")
+        assertEquals("file", assertFailsWith<PigeonholeException> { bob.download(wrong, copy) }.code)
+        assertEquals(emptyList(), server.folder.list()!!.filter { it.startsWith("copy") })
+        view.until { it.chat?.presence?.online == true }
+        alice.direct("bob").typing()
+        assertEquals(listOf("alice"), view.until { it.chat?.typing?.isNotEmpty() == true }.chat?.typing)
+        alice.direct("bob").delete(1).stored()
+        assertEquals("alice", view.until { it.messages.single().media == null }.messages.single().deletedBy)
+        assertEquals("gone", assertFailsWith<PigeonholeException> { bob.download(media, copy) }.code)
+        alice.close()
+        view.until { it.chat?.presence?.online == false }
+        bob.close()
+    }
+
+    @Test
+    fun `days are those of the device's time zone, also after a journey`() = test { server ->
+        val home = TimeZone.getDefault()
+        try {
+            TimeZone.setDefault(TimeZone.getTimeZone("Pacific/Kiritimati"))
+            val alice = server.offline("alice")
+            val view = alice.direct("bob").messages()
+            alice.direct("bob").send("hi")
+            val (day, message) = view.until { it.items.size == 2 }.items
+            val at = (message as Item.Message).at
+            assertEquals(at.atZone(ZoneId.systemDefault()).toLocalDate(), (day as Item.Day).day)
+            // A whole day's distance.
+            TimeZone.setDefault(TimeZone.getTimeZone("Pacific/Pago_Pago"))
+            alice.wake()
+            val there = view.until { it.items[0] != day }.items[0]
+            assertEquals(at.atZone(ZoneId.systemDefault()).toLocalDate(), (there as Item.Day).day)
+            alice.close()
+        } finally {
+            TimeZone.setDefault(home)
+        }
+    }
+
+    @Test
+    fun `a new engine draws the views that are open`() = test { server ->
+        val scope = CoroutineScope(SupervisorJob() + Dispatchers.IO)
+        val config = server.config("alice", Keep.MESSAGES).also { it.folder?.mkdirs() }
+        var opened = 0
+        val engine = { Breaking(Engine.open(EngineSetup(config.folder?.path, true, "alice", 1u, emptyMap(), null)), ++opened == 1) }
+        val loop = Loop(engine, config, "device", OkHttpClient(), scope) { server.token("alice") }
+        val running = scope.launch { loop.run() }
+        val chats = loop.open(ChatList(loop, Filter()))
+        val view = loop.open(MessagesView(loop, buildJsonObject { put("to", "bob") }, At.Newest))
+        view.until { it.items.isEmpty() }
+        loop.say(EdgeInput.Draft("""{"to": "bob"}""", """{"body": "it breaks here"}"""))
+        loop.events.receiveAsFlow().filterIsInstance<Event.Restarted>().first()
+        val request = """{"client_msg_id": "m1", "target": {"to": "bob"}, "body": "still here"}"""
+        loop.ask { EdgeInput.Keep(it, request) }
+        assertEquals("cm1", view.until { it.messages.isNotEmpty() }.messages.single().key)
+        assertEquals("still here", chats.until { it.rows.isNotEmpty() }.rows.single().line?.text)
+        assertEquals(2, opened)
+        loop.say(EdgeInput.Closing)
+        running.join()
+        scope.cancel()
+    }
+
+    /** An engine whose first draft ends it, as a panic does. */
+    private class Breaking(private val engine: Engine, private val breaks: Boolean) : Engine(NoHandle) {
+        override fun turn(inputs: List<EdgeInput>, now: ULong, wall: Long): Turn {
+            if (breaks && inputs.any { it is EdgeInput.Draft }) throw Fault.Failed("broken", "on purpose", false)
+            return engine.turn(inputs, now, wall)
+        }
+
+        override fun flush() = engine.flush()
+
+        override fun close() = engine.close()
+    }
+
+    @Test
+    fun `the offsets of a zone are those of its transitions`() {
+        val now = Instant.parse("2026-11-20T10:00:00Z")
+        val berlin = offsetsOf(ZoneId.of("Europe/Berlin"), now)
+        assertEquals(3600, berlin[Instant.parse("2026-10-25T01:00:00Z").toEpochMilli()])
+        assertEquals(7200, berlin[Instant.parse("2027-03-28T01:00:00Z").toEpochMilli()])
+        assertEquals(3600, berlin[Instant.parse("2016-11-20T10:00:00Z").toEpochMilli()])
+        assertEquals(listOf(0), offsetsOf(ZoneId.of("UTC"), now).values.toList())
+    }
+}
