@@ -1,4 +1,4 @@
-// What an interface draws: the items of a conversation, and the rows of the chat list.
+// The items of a conversation and the rows of the chat list, which an interface draws.
 
 package dev.pigeonhole
 
@@ -213,7 +213,7 @@ public data class Draft(val body: String, val replyTo: Long? = null, val mention
 
 internal fun JsonObject.word(name: String): String? = (this[name] as? JsonPrimitive)?.contentOrNull
 
-/** Reads an item of the engine. What this version can't read is an [Item.Other]. */
+/** Reads an item of the engine. An item that this version can't read is an [Item.Other]. */
 internal fun itemOf(fields: JsonObject): Item {
     val key = fields.word("key").orEmpty()
     return try {

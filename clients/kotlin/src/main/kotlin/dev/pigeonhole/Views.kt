@@ -65,7 +65,7 @@ public data class Screen(
 )
 
 /**
- * What an interface draws. The view follows everything that happens until [close].
+ * A view for an interface. The view follows everything that happens until [close].
  *
  * A collector that is slow gets the newest state only.
  */
@@ -73,10 +73,10 @@ public abstract class View<T : Any> internal constructor(private val loop: Loop)
     internal val number = loop.newView()
     private val newest = MutableStateFlow<T?>(null)
 
-    /** What to draw now. `null`: the store has not been read yet. */
+    /** The newest state, to draw. `null`: the store has not been read yet. */
     public val shown: StateFlow<T?> = newest.asStateFlow()
 
-    /** What is to be opened, also by the next engine. */
+    /** The content that the engine opens, and the next engine too. */
     internal abstract val of: JsonObject
 
     internal abstract fun read(shown: JsonObject): T

@@ -12,7 +12,7 @@ private val FILES = listOf(
     "sending", "services", "settings",
 )
 
-/** Scripts of parts that the engine does not export: the views of a conversation. */
+/** Scripts of parts of the core that the engine does not export one by one. */
 private val NOT_EXPORTED = listOf("chat", "search", "store", "timeline")
 
 private val CAUGHT_UP = listOf(
