@@ -40,6 +40,9 @@ internal class Play(private val scenario: JsonObject) : AutoCloseable {
     private val events = ArrayDeque<Pair<String, JsonObject>>()
     private val puts = ArrayDeque<EdgeOutput.Put>()
     private val aborts = ArrayDeque<String>()
+
+    /** The newest content of each view that has changed. */
+    private val shown = HashMap<ULong, JsonObject>()
     private val answers = HashMap<String, Pair<JsonElement?, String?>>()
 
     /** The requests that have a name. */
@@ -63,7 +66,7 @@ internal class Play(private val scenario: JsonObject) : AutoCloseable {
 
     private fun open(saved: JsonElement?): Engine {
         val timing = scenario["timing"]?.jsonObject.orEmpty().mapValues { it.value.jsonPrimitive.content.toULong() }
-        return Engine.open(EngineSetup(folder.path, false, "alice", Random.nextULong(), timing, saved?.toString()))
+        return Engine.open(EngineSetup(folder.path, scenario.word("keep") == "messages", "alice", Random.nextULong(), timing, saved?.toString()))
     }
 
     fun take(step: JsonObject) {
@@ -74,7 +77,7 @@ internal class Play(private val scenario: JsonObject) : AutoCloseable {
     }
 
     fun nothingElse(at: String) {
-        val left = listOf(dials, asks.map { it.frame }, closes, events, puts, aborts, answers.toList())
+        val left = listOf(dials, asks.map { it.frame }, closes, events, puts, aborts, answers.toList(), shown.toList())
         if (left.any { it.isNotEmpty() }) fail("“${scenario.word("name")}” $at: there are $left")
     }
 
@@ -98,8 +101,7 @@ internal class Play(private val scenario: JsonObject) : AutoCloseable {
                 is EdgeOutput.Refused -> answers[calls.remove(output.ask)!!] = null to output.code
                 is EdgeOutput.Put -> puts += output
                 is EdgeOutput.Abort -> aborts += output.clientMsgId
-                // No script opens a view.
-                is EdgeOutput.Show -> fail("“${scenario.word("name")}” shows a view")
+                is EdgeOutput.Show -> shown[output.view] = json.parseToJsonElement(output.shown).jsonObject
             }
         }
     }
@@ -160,12 +162,23 @@ internal class Play(private val scenario: JsonObject) : AutoCloseable {
             return
         }
         val (does, value) = what.jsonObject.entries.first()
+        if (value is JsonPrimitive) {
+            val id = value.content
+            return turn(if (does == "again") EdgeInput.Again(ask(name), id) else EdgeInput.Dismiss(id))
+        }
         val fields = value.jsonObject
         fun id() = fields.word("conversation_id")!!
         fun seq() = fields.long("seq")!!.toULong()
         when (does) {
             "send" -> keep(fields)
             "reply" -> keep(JsonObject(fields + ("reply_to" to fields.getValue("seq"))))
+            "show" -> turn(EdgeInput.Open(view(fields), content(fields)))
+            "act" -> turn(EdgeInput.Act(view(fields), content(fields)))
+            "hide" -> turn(EdgeInput.CloseView(view(fields)))
+            "draft" -> {
+                val draft = fields.word("body")?.let { JsonObject(mapOf("body" to text(it))).toString() }
+                turn(EdgeInput.Draft(JsonObject(fields - "body").toString(), draft))
+            }
             "typing" -> turn(EdgeInput.Typing(id()))
             "read" -> turn(EdgeInput.Read(ask(name), id(), seq()))
             "done" -> turn(EdgeInput.Done(id(), seq()))
@@ -180,6 +193,11 @@ internal class Play(private val scenario: JsonObject) : AutoCloseable {
             }
         }
     }
+
+    private fun view(fields: JsonObject) = fields.long("view")!!.toULong()
+
+    /** The content of a view, or an act in it. */
+    private fun content(fields: JsonObject) = JsonObject(fields - "view").toString()
 
     private fun keep(fields: JsonObject) =
         turn(EdgeInput.Keep(ask(fields.word("client_msg_id")!!), queuedOf(fields).toString()))
@@ -251,6 +269,11 @@ internal class Play(private val scenario: JsonObject) : AutoCloseable {
             "told" in step -> {
                 val told = step.getValue("told")
                 (told as? JsonArray ?: listOf(told)).forEach { expectEvent(step, it.jsonObject) }
+            }
+            "shows" in step -> {
+                val expected = step.getValue("shows").jsonObject
+                val found = shown.remove(view(expected)) ?: fail("“${scenario.word("name")}” $step: $shown")
+                assertShown(expected, found, "“${scenario.word("name")}” $step")
             }
             "answered" in step -> {
                 val (ok, code) = answers.remove(step.word("answered")) ?: fail("“${scenario.word("name")}” $step: $answers")

@@ -1,0 +1,83 @@
+// Rows and items as the scripts write them.
+
+package dev.pigeonhole
+
+import kotlin.test.assertEquals
+import kotlin.test.fail
+import kotlinx.serialization.json.JsonArray
+import kotlinx.serialization.json.JsonElement
+import kotlinx.serialization.json.JsonObject
+import kotlinx.serialization.json.JsonPrimitive
+import kotlinx.serialization.json.decodeFromJsonElement
+import kotlinx.serialization.json.jsonArray
+import kotlinx.serialization.json.jsonObject
+
+/** The types of the client have all that a view shows. */
+internal fun assertShown(expected: JsonObject, shown: JsonObject, place: String) {
+    val list = shown["chats"]?.jsonObject
+    val view = list ?: shown.getValue("messages").jsonObject.getValue("messages").jsonObject
+    for ((name, value) in expected - "view") {
+        val found = when (name) {
+            "rows" -> briefs(view.getValue("rows")) { brief(json.decodeFromJsonElement<ChatRow>(it)) }
+            "items" -> briefs(view.getValue("items")) { brief(itemOf(it)) }
+            "unread", "has_older", "has_newer" -> view.getValue(name)
+            else -> fail("$place: the view has no $name")
+        }
+        assertEquals(value, found, "$place: $name")
+    }
+}
+
+private fun briefs(all: JsonElement, brief: (JsonObject) -> String) =
+    JsonArray(all.jsonArray.map { JsonPrimitive(brief(it.jsonObject)) })
+
+private fun brief(item: Item): String = when (item) {
+    is Item.Day -> "d${item.day}"
+    is Item.Unread -> "${item.key} ${item.count}"
+    is Item.Gap -> "${item.key} to ${item.beforeSeq}"
+    is Item.System -> "${item.key} ${item.senderId} ${item.event.event}"
+    is Item.Other -> "${item.key} ${item.message?.senderId} ${item.message?.kind}"
+    is Item.Message -> listOfNotNull(
+        item.key,
+        item.progress?.let { "own ${brief(it)}" } ?: item.senderId,
+        item.editedAt?.let { "edited ${item.body}" },
+        item.deletedBy?.let { "deleted by $it" },
+        item.reactions.takeIf { it.isNotEmpty() }
+            ?.joinToString("+", "with ") { "${it.emoji}:${it.count}${if (it.mine) ":mine" else ""}" },
+        item.reply?.let { reply ->
+            val message = reply.message
+            if (message == null) "to nothing" else "to ${reply.seq} ${if (message.deletedAt != null) "deleted" else message.body}"
+        },
+        "changing".takeIf { item.isChanging },
+        item.refused?.let { "refused ${it.code}${again(it.canHelp)}" },
+    ).joinToString(" ")
+}
+
+private fun brief(progress: Progress): String = when (progress) {
+    is Progress.Uploading -> "uploading ${progress.done}/${progress.of}"
+    is Progress.Failed -> "failed ${progress.code}${again(progress.canHelp)}"
+    is Progress.Other -> progress.state
+    else -> progress.toString().lowercase()
+}
+
+private fun again(canHelp: Boolean) = if (canHelp) " again" else ""
+
+private fun brief(row: ChatRow): String = listOfNotNull(
+    row.key,
+    row.title,
+    "${row.unread} unread".takeIf { row.unread > 0 },
+    "${row.mentions} mentions".takeIf { row.mentions > 0 },
+    "muted".takeIf { row.isMuted },
+    "pinned".takeIf { row.isPinned },
+    "blocked".takeIf { row.isBlocked },
+    "closed".takeIf { row.isClosed },
+    "online".takeIf { row.presence?.online == true },
+    row.failed?.let { "failed $it" },
+    row.draft?.let { "draft ${it.body}" },
+    row.typing.takeIf { it.isNotEmpty() }?.joinToString(" ") { "$it types" },
+    row.line?.let { line ->
+        val author = line.progress?.let { "own ${brief(it)}" } ?: line.senderId
+        val kind = line.event?.event ?: line.kind.takeIf { it != "text" }
+        val text = if (line.isDeleted) "deleted" else line.text.ifEmpty { null }
+        listOfNotNull("|", line.seq, author, kind, text).joinToString(" ")
+    },
+).joinToString(" ")
