@@ -3,7 +3,7 @@
 //     just kotlin-chat alice bob
 //     just kotlin-chat bob alice
 //
-// With a folder as the fourth argument, after the URL, messages and outbox survive a restart.
+// With a folder as the fourth argument, after the URL, messages and outbox survive a restart, and /find finds them.
 
 package dev.pigeonhole
 
