@@ -1,59 +1,61 @@
-// The screens. In your app, a `WindowGroup` shows `ChatList(model:)` once the client is open.
+// The screens. In your app, a `WindowGroup` shows `ChatsScreen(model:)` once the client is open.
 
 #if canImport(SwiftUI)
     import PigeonholeKit
     import SwiftUI
 
-    public struct ChatList: View {
-        let model: ChatModel
-        @State private var opened: String?
+    public struct ChatsScreen: View {
+        @Bindable var model: AppModel
+        @State private var opened: ChatRow.ID?
 
-        public init(model: ChatModel) {
+        public init(model: AppModel) {
             self.model = model
         }
 
         public var body: some View {
             NavigationSplitView {
-                List(model.rows, id: \.peerID, selection: $opened) { row in
+                List(model.chats.rows, selection: $opened) { row in
                     VStack(alignment: .leading) {
-                        Text(row.title ?? row.peerID ?? "").bold(row.unread > 0)
-                        Text(row.lastMessage?.preview ?? "").lineLimit(1).foregroundStyle(.secondary)
+                        Text(isolated(row.title ?? row.peerID ?? "")).bold(row.unread > 0)
+                        Text(isolated(row.line?.text ?? "")).lineLimit(1).foregroundStyle(.secondary)
                     }
                     .badge(row.unread)
                 }
-                .navigationTitle(title)
+                .navigationTitle(model.isConnected ? "Chats" : "Connecting …")
             } detail: {
-                if opened != nil { ChatView(model: model) }
+                if let messages = model.messages { MessagesScreen(model: model, messages: messages) }
             }
-            .task { await model.run() }
-            .onChange(of: opened) { _, peer in
-                if let peer { Task { await model.direct(peer) } }
+            .onChange(of: opened) { _, id in
+                if let row = model.chats.rows.first(where: { $0.id == id }) { model.open(row) }
             }
-        }
-
-        private var title: String {
-            switch model.state {
-            case .caughtUp: "Chats"
-            case .offline: "Waiting for the network …"
-            default: "Connecting …"
+            .alert("That did not work", isPresented: .constant(model.problem != nil)) {
+                Button("OK") { model.problem = nil }
+            } message: {
+                Text(model.problem ?? "")
             }
         }
     }
 
-    struct ChatView: View {
-        let model: ChatModel
+    struct MessagesScreen: View {
+        let model: AppModel
+        let messages: MessagesModel
         @State private var draft = ""
+        @Environment(\.scenePhase) private var phase
 
         var body: some View {
             List {
-                ForEach(model.messages, id: \.seq) { message in
-                    Bubble(text: text(of: message), isOwn: message.senderID == model.me)
+                if messages.hasOlder { ProgressView().onAppear { messages.view.older() } }
+                ForEach(messages.items) { item in
+                    ItemView(item: item).onAppear { if phase == .active { messages.view.seen(item) } }
                 }
-                ForEach(model.unsent) { Bubble(text: $0.text, isOwn: true).opacity(0.5) }
             }
             .defaultScrollAnchor(.bottom)
+            .navigationTitle(isolated(messages.chat?.title ?? messages.chat?.peerID ?? ""))
             .safeAreaInset(edge: .bottom) {
-                TextField("Message", text: $draft).textFieldStyle(.roundedBorder).padding().onSubmit(send)
+                TextField("Message", text: $draft)
+                    .textFieldStyle(.roundedBorder).padding()
+                    .onChange(of: draft) { model.typing() }
+                    .onSubmit(send)
             }
         }
 
@@ -62,24 +64,64 @@
             draft = ""
             Task { await model.send(text) }
         }
+    }
 
-        private func text(of message: Message) -> String {
-            if message.deletedAt != nil { return "Deleted" }
-            return message.system?.event ?? message.media?.name ?? message.body
+    private struct ItemView: View {
+        let item: Item
+
+        var body: some View {
+            switch item {
+            case .message(let message): Bubble(message: message)
+            case .day(_, let day): note(Calendar(identifier: .gregorian).date(from: day)?.formatted(date: .long, time: .omitted))
+            case .unread(_, let count): note("\(count) unread")
+            case .gap: ProgressView()
+            case .system(let system): note("\(isolated(system.senderID)): \(system.event.event ?? "")")
+            case .other(_, let message): note(isolated(message?.body ?? ""))
+            }
+        }
+
+        private func note(_ text: String?) -> some View {
+            Text(text ?? "").font(.caption).foregroundStyle(.secondary).frame(maxWidth: .infinity)
         }
     }
 
     private struct Bubble: View {
-        let text: String
-        let isOwn: Bool
+        let message: MessageItem
 
         var body: some View {
-            // A name in another script must not turn the line.
-            Text("\u{2068}\(text)\u{2069}")
-                .padding(8)
-                .background(isOwn ? Color.accentColor.opacity(0.2) : Color.gray.opacity(0.2), in: .rect(cornerRadius: 12))
-                .frame(maxWidth: .infinity, alignment: isOwn ? .trailing : .leading)
-                .listRowSeparator(.hidden)
+            let isOwn = message.progress != nil
+            VStack(alignment: .leading) {
+                if message.run.isFirst, !isOwn { Text(isolated(message.senderID)).font(.caption).bold() }
+                if message.deletedBy != nil {
+                    Text("Deleted").italic()
+                } else {
+                    Text(isolated(message.body.isEmpty ? message.media?.name ?? message.kind : message.body))
+                }
+                HStack {
+                    ForEach(message.reactions, id: \.emoji) { Text("\($0.emoji) \($0.count)") }
+                    Text(mark)
+                }
+                .font(.caption2)
+            }
+            .padding(8)
+            .background(isOwn ? Color.accentColor.opacity(0.2) : Color.gray.opacity(0.2), in: .rect(cornerRadius: 12))
+            .frame(maxWidth: .infinity, alignment: isOwn ? .trailing : .leading)
+            .listRowSeparator(.hidden)
         }
+
+        private var mark: String {
+            switch message.progress {
+            case .waiting, .uploading: "🕓"
+            case .stored: "✓"
+            case .delivered, .read: "✓✓"
+            case .failed: "!"
+            case .other, nil: ""
+            }
+        }
+    }
+
+    /// A text in another script must not turn the line.
+    private func isolated(_ text: String) -> String {
+        "\u{2068}\(text)\u{2069}"
     }
 #endif

@@ -63,7 +63,7 @@ actor Chat {
         let target = message.targetSeq.map { "#\($0)" } ?? ""
         if message.deletedAt != nil { return "#\(message.seq) \(who): (deleted)" }
         if let system = message.system {
-            return "-- \(who) \(system.event) \(system.members?.joined(separator: ", ") ?? "")"
+            return "-- \(who) \(system.event ?? "") \(system.members?.joined(separator: ", ") ?? "")"
         }
         let file = message.media.map { "[\(harmless($0.name ?? ""))] " } ?? ""
         return switch message.kind {
@@ -94,7 +94,7 @@ actor Chat {
         case "/open":
             room = try Self.room(pigeonhole, first)
             oldest = nil
-            if room.id != nil { try await older() }
+            try await older()
         case "/older": try await older()
         case "/list":
             for row in try await pigeonhole.chats().conversations {
@@ -134,7 +134,7 @@ func token(_ user: String, _ url: URL) async throws -> String {
 let arguments = CommandLine.arguments.dropFirst()
 guard let me = arguments.first, let peer = arguments.dropFirst().first else { fatalError("usage: ME PEER [URL]") }
 let url = URL(string: arguments.dropFirst(2).first ?? "ws://127.0.0.1:3001/v1")!
-let pigeonhole = try await Pigeonhole(Config(url: url, userID: me)) { _ in try await token(me, url) }
+let pigeonhole = try await Pigeonhole(Config(url: url, userID: me, keep: .outbox)) { _ in try await token(me, url) }
 let chat = try Chat(pigeonhole, me, peer)
 Task { for await event in pigeonhole.events { await chat.show(event) } }
 Task { for await state in pigeonhole.states { await chat.show(state) } }

@@ -9,16 +9,28 @@ public struct Config: Sendable {
     public var userID: String
     /// A folder of this user and installation alone, which is created. `nil`: nothing survives the client.
     public var folder: URL?
+    /// The content of the folder.
+    public var keep: Keep
     /// Names this installation: 1 to 64 of `A-Za-z0-9_-`. Default: random, and kept in the folder.
     public var deviceID: String?
     /// Other times than the usual ones, for tests: `ack_every` and the others of the core's `Timing`.
     public var timing: [String: Duration]
 
     public init(
-        url: URL, userID: String, folder: URL? = nil, deviceID: String? = nil, timing: [String: Duration] = [:]
+        url: URL, userID: String, folder: URL? = nil, keep: Keep = .messages, deviceID: String? = nil,
+        timing: [String: Duration] = [:]
     ) {
-        (self.url, self.userID, self.folder, self.deviceID, self.timing) = (url, userID, folder, deviceID, timing)
+        (self.url, self.userID, self.folder, self.keep) = (url, userID, folder, keep)
+        (self.deviceID, self.timing) = (deviceID, timing)
     }
+}
+
+/// The data that the client keeps, over restarts if it has a folder.
+public enum Keep: Sendable {
+    /// Messages, the chat list and the outbox, for views. The client acknowledges a message once the store has it.
+    case messages
+    /// The outbox, for a bot, or an app with a store of its own. ``Pigeonhole/events`` acknowledges the messages.
+    case outbox
 }
 
 /// The token that a connection takes.
@@ -41,8 +53,8 @@ public enum TokenNeed: Sendable {
 
 /// A permanent failure; the client retries temporary ones itself.
 public struct PigeonholeError: Error, Sendable, Hashable {
-    /// A code of the protocol, such as `not_member`, or `config`, `bad_request`, `too_large`, `unreadable`, `file`,
-    /// `cancelled`, `unwatched`, `closed`, `store`, `locked`, `newer`, `wrong_user`, `broken`, `unknown_conversation`.
+    /// A code of the protocol, such as `not_member`, or `config`, `bad_request`, `too_large`, `unreadable`, `file`, `gone`,
+    /// `cancelled`, `unwatched`, `closed`, `store`, `locked`, `newer`, `wrong_user`, `broken`.
     public let code: String
     /// A text for developers.
     public let reason: String

@@ -6,26 +6,23 @@ internal import PigeonholeFFI
 /// A function that returns a ``Sent`` uses the outbox: after it returns, a restart does not lose the request. The server
 /// stores a conversation's requests in the order of the calls. All other functions return the server's reply.
 public struct Conversation: Sendable {
-    enum Place: Sendable {
-        case direct(peer: String)
-        case id(String)
-    }
-
     let pigeonhole: Pigeonhole
-    let place: Place
+    /// A direct conversation has its id before its first message.
+    public let id: String
+    /// Where messages go: to the conversation, or to the user.
+    let target: JSON
 
-    /// `nil`: it is the direct conversation with a user, and the client has seen no message of it.
-    public var id: String? {
-        switch place {
-        case .direct(let peer): pigeonhole.knownID(peer)
-        case .id(let id): id
-        }
+    /// Opens a view of the messages.
+    public func messages(at: At = .newest) -> MessagesView {
+        let view = MessagesView(pigeonhole.loop, target, at)
+        pigeonhole.loop.open(view)
+        return view
     }
 
     /// Sends a text. `mentions` are users of a group, or `*` for all.
     @discardableResult
     public func send(_ text: String, replyTo: Int? = nil, mentions: [String] = []) async throws -> Sent<Stored> {
-        try await pigeonhole.message(place, [
+        try await pigeonhole.message(target, [
             "body": .string(text),
             "reply_to": replyTo.map(JSON.int),
             "mentions": mentions.isEmpty ? nil : .strings(mentions),
@@ -41,7 +38,7 @@ public struct Conversation: Sendable {
     /// Sends a file, a picture or a voice note. The client uploads it first, over restarts too.
     @discardableResult
     public func sendFile(_ file: Attachment) async throws -> Sent<Stored> {
-        try await pigeonhole.message(place, ["body": .string(file.caption), "media": file.announced()])
+        try await pigeonhole.message(target, ["body": .string(file.caption), "media": file.announced()])
     }
 
     /// Changes the text of an own message.
@@ -117,26 +114,40 @@ public struct Conversation: Sendable {
     /// The user has read everything up to `seq`. Calls within a second share one report.
     @discardableResult
     public func read(_ seq: Int) async throws -> Unread {
-        let (id, seq) = (try known(), UInt64(clamping: seq))
-        return try await PigeonholeKit.read(
-            pigeonhole.loop.ask { .read(ask: $0, conversationId: id, seq: seq) }.value)
+        try await PigeonholeKit.read(
+            pigeonhole.loop.ask { .read(ask: $0, conversationId: id, seq: UInt64(clamping: seq)) }.value)
+    }
+
+    /// The user has read everything, although some of it may never have come to this device.
+    public func readAll() {
+        pigeonhole.loop.put(.readAll(conversationId: id))
     }
 
     /// The user is typing: call it at each key.
     public func typing() {
-        if let id { pigeonhole.loop.put(.typing(conversationId: id)) }
+        pigeonhole.loop.put(.typing(conversationId: id))
+    }
+
+    /// Saves a text that the user has begun, 300 ms after a key. `nil`: it was sent or removed.
+    public func draft(_ draft: Draft?) {
+        let written = draft.map { draft in
+            JSON([
+                "body": .string(draft.body), "reply_to": draft.replyTo.map(JSON.int), "mentions": .strings(draft.mentions),
+            ]).text
+        }
+        pigeonhole.loop.put(.draft(target: target.text, draft: written))
     }
 
     /// Subscribes to a channel, above `after` or its current last entry, until ``unwatch()`` or ``Event/unwatched(_:)``.
     public func watch(after: Int? = nil) async throws -> Watched {
-        let (id, after) = (try known(), after.map { UInt64(clamping: $0) })
+        let after = after.map { UInt64(clamping: $0) }
         return try await PigeonholeKit.read(
             pigeonhole.loop.ask { .watch(ask: $0, conversationId: id, afterSeq: after) }.value)
     }
 
     /// Ends the subscription.
     public func unwatch() {
-        if let id { pigeonhole.loop.put(.unwatch(conversationId: id)) }
+        pigeonhole.loop.put(.unwatch(conversationId: id))
     }
 
     /// No push until then. `nil`: not muted; `.distantFuture`: for ever.
@@ -150,20 +161,15 @@ public struct Conversation: Sendable {
     }
 
     private func set(_ fields: JSON) async throws {
-        _ = try await pigeonhole.call("settings", ["conversation_id": .string(known()), "set": fields])
-    }
-
-    private func known() throws -> String {
-        if let id { return id }
-        throw PigeonholeError(code: "unknown_conversation", reason: "the first message begins the conversation")
+        _ = try await pigeonhole.call("settings", ["conversation_id": .string(id), "set": fields])
     }
 
     private func keep<Value>(_ action: String, _ fields: [String: JSON?]) async throws -> Sent<Value> {
-        try await pigeonhole.keep(action, fields.merging(["conversation_id": .string(known())]) { $1 })
+        try await pigeonhole.keep(action, fields.merging(["conversation_id": .string(id)]) { $1 })
     }
 
     private func ask<Value: Decodable>(_ action: String, _ fields: [String: JSON?]) async throws -> Value {
-        try await pigeonhole.ask(action, fields.merging(["conversation_id": .string(known())]) { $1 })
+        try await pigeonhole.ask(action, fields.merging(["conversation_id": .string(id)]) { $1 })
     }
 
     private func page(_ cursor: String?, _ limit: Int) -> [String: JSON?] {

@@ -1,10 +1,12 @@
 import Foundation
 
-/// The events, in their order, for one consumer.
+/// The events, in their order, for one consumer. A loop that ends loses nothing: the next one continues. The sequence ends
+/// with ``Pigeonhole/close()``.
 ///
-/// The client acknowledges a message when the consumer requests the next event: an app that stores messages does so
-/// first. After a crash, an unfinished message comes again. A loop that ends loses nothing: the next one continues. The
-/// sequence ends with ``Pigeonhole/close()``.
+/// With ``Keep/messages``, an app needs no consumer: at most the last 1,000 events wait for one.
+///
+/// With ``Keep/outbox``, the client acknowledges a message when the consumer requests the next event: an app that stores
+/// messages does so first. After a crash, an unfinished message comes again.
 public struct Events: AsyncSequence, Sendable {
     let queue: EventQueue
 
@@ -37,16 +39,19 @@ final class EventQueue: Sendable {
     }
 
     private let contents = Locked(Contents())
+    private let max: Int
     private let onFinished: @Sendable (Message) -> Void
 
-    init(onFinished: @escaping @Sendable (Message) -> Void) {
-        self.onFinished = onFinished
+    /// Above `max`, the oldest event is lost.
+    init(max: Int, onFinished: @escaping @Sendable (Message) -> Void) {
+        (self.max, self.onFinished) = (max, onFinished)
     }
 
     func put(_ event: Event) {
         contents.withLock { contents in
             if contents.isOver { return }
             if contents.waiting.isEmpty {
+                if contents.events.count >= max { contents.events.removeFirst() }
                 contents.events.append(event)
             } else {
                 contents.hand(event, to: contents.waiting.removeFirst().continuation)

@@ -199,10 +199,19 @@ private final class Link: NSObject, URLSessionWebSocketDelegate, Sendable {
 
     private func read(_ task: URLSessionWebSocketTask) async {
         do {
+            var frame = ""
             while true {
                 // The protocol has no other frames. A frame that comes while it closes may be the last reply.
                 guard case .string(let text) = try await task.receive() else { continue }
-                await inbox.reportFrame(.frame(link: number, text: text))
+                frame += text
+                #if canImport(FoundationNetworking)
+                    // Foundation for Linux hands a long frame over in pieces.
+                    let isWhole = frame.last == "}"
+                        && (try? JSONSerialization.jsonObject(with: Data(frame.utf8))) != nil
+                    if !isWhole { continue }
+                #endif
+                await inbox.reportFrame(.frame(link: number, text: frame))
+                frame = ""
             }
         } catch {
             end(task.closeCode == .invalid ? .lost(reason: error.localizedDescription) : .closed)

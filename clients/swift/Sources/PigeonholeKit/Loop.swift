@@ -5,6 +5,8 @@ internal import PigeonholeFFI
 actor Loop {
     /// The most inputs of a turn, so that a call waits for one short turn.
     private static let inputsMax = 64
+    /// The last events that wait for a consumer, if the store has the messages.
+    private static let eventsMax = 1000
     private static let retryFirst = Duration.milliseconds(500)
     private static let retryMax = Duration.seconds(30)
     /// Between two new engines.
@@ -22,7 +24,6 @@ actor Loop {
     private let config: Config
     private let links: Links
     private let puts: Puts
-    private let onEvent: @Sendable (Event) -> Void
     private var engine: Engine?
     private var restartedAt: ContinuousClock.Instant?
     private var alarm: Task<Void, Never>?
@@ -30,23 +31,23 @@ actor Loop {
 
     let inbox: Inbox
     let events: EventQueue
-    let states = States()
+    let states = Newest(ConnectionState.connecting)
     private let answers = Locked((last: UInt64(0), waiting: [UInt64: Promise<String>]()))
+    private let views = Locked([UInt64: WeakView]())
 
-    /// `onEvent` sees each event before the app does.
-    init(
-        _ config: Config, deviceID: String, token: @escaping @Sendable (TokenNeed) async throws -> String,
-        onEvent: @escaping @Sendable (Event) -> Void
-    ) {
+    init(_ config: Config, deviceID: String, token: @escaping @Sendable (TokenNeed) async throws -> String) {
         let inbox = Inbox()
         self.config = config
         self.inbox = inbox
-        self.onEvent = onEvent
         links = Links(config, deviceID: deviceID, inbox: inbox, token: token)
         puts = Puts(inbox)
-        events = EventQueue { message in
-            let (id, seq) = (message.conversationID, UInt64(message.seq))
-            inbox.call(.input(.done(conversationId: id, seq: seq), taken: nil))
+        switch config.keep {
+        case .messages: events = EventQueue(max: Self.eventsMax) { _ in }
+        case .outbox:
+            events = EventQueue(max: .max) { message in
+                let (id, seq) = (message.conversationID, UInt64(message.seq))
+                inbox.call(.input(.done(conversationId: id, seq: seq), taken: nil))
+            }
         }
     }
 
@@ -61,6 +62,7 @@ actor Loop {
     private func opened() throws -> Engine {
         try Engine.open(setup: EngineSetup(
             folder: config.folder?.path(percentEncoded: false),
+            messages: config.keep == .messages,
             userId: config.userID,
             seed: .random(in: 0 ... .max),
             timing: config.timing.mapValues { UInt64($0.milliseconds) },
@@ -98,10 +100,37 @@ actor Loop {
         for answer in waiting { answer.complete(.failure(why)) }
     }
 
+    /// The number of another view.
+    nonisolated func newView() -> UInt64 {
+        answers.withLock { answers in
+            answers.last += 1
+            return answers.last
+        }
+    }
+
+    nonisolated func open(_ view: any LiveView) {
+        precondition(config.keep == .messages, "views need Config.keep to be .messages")
+        views.withLock { $0[view.number] = WeakView(view: view) }
+        if !inbox.call(.input(view.opened, taken: nil)) { view.end() }
+    }
+
+    nonisolated func closeView(_ number: UInt64) {
+        views.withLock { $0[number] = nil }
+        put(.closeView(view: number))
+    }
+
     func outbox() throws -> [String] {
+        try withEngine { try $0.outbox() }
+    }
+
+    func search(_ text: String, _ limit: Int) throws -> String {
+        try withEngine { try $0.search(text: text, limit: UInt32(clamping: limit)) }
+    }
+
+    private func withEngine<Result>(_ call: (Engine) throws -> Result) throws -> Result {
         guard let engine else { throw PigeonholeError.closed }
         do {
-            return try engine.outbox()
+            return try call(engine)
         } catch let fault as Fault {
             throw PigeonholeError(fault)
         }
@@ -125,11 +154,17 @@ actor Loop {
         try? engine?.flush()
         engine = nil
         events.end()
+        for view in openViews { view.end() }
         states.set(.closed)
+        states.end()
+    }
+
+    private var openViews: [any LiveView] {
+        views.withLock { $0.values.compactMap(\.view) }
     }
 
     private func takeTurns() async throws {
-        setAlarm(try await turn([]))
+        setAlarm(try await turn([.zone]))
         for await _ in inbox.signals {
             repeat {
                 let (inputs, taken, end) = batch()
@@ -159,7 +194,7 @@ actor Loop {
             case .input(let input, let promise):
                 inputs.append(input)
                 if let promise { taken.append(promise) }
-            case .wake: inputs.append(.wake)
+            case .wake: inputs += [.zone, .wake]
             case .suspend(let done): return (inputs + [.closing], taken, .suspend(done: done))
             case .close: return (inputs + [.closing], taken, .close)
             }
@@ -172,20 +207,22 @@ actor Loop {
     private func turn(_ inputs: [EdgeInput]) async throws -> UInt64? {
         let turn: Turn
         do {
-            turn = try current().turn(inputs: inputs, now: now)
+            turn = try engineTurn(inputs)
         } catch Fault.Failed(_, let reason, retryable: true) {
             return try await again(reason)
         } catch let fault as Fault {
             try restart(fault)
-            turn = try current().turn(inputs: [], now: now)
+            turn = try engineTurn([.zone] + openViews.map(\.opened))
         }
         carryOut(turn)
         return turn.wakeAt
     }
 
-    private func current() throws -> Engine {
-        if let engine { return engine }
-        throw Fault.Failed(code: "closed", reason: PigeonholeError.closed.reason, retryable: false)
+    private func engineTurn(_ inputs: [EdgeInput]) throws -> Turn {
+        guard let engine else {
+            throw Fault.Failed(code: "closed", reason: PigeonholeError.closed.reason, retryable: false)
+        }
+        return try engine.turn(inputs: inputs, now: now, wall: Int64(Date.now.timeIntervalSince1970 * 1000))
     }
 
     /// The store can't be written, of a full disk for example. Until it can, there is no connection.
@@ -197,7 +234,7 @@ actor Loop {
             try? await Task.sleep(for: pause, clock: .continuous)
             pause = min(pause * 2, Self.retryMax)
             do {
-                carryOut(try current().turn(inputs: [], now: now))
+                carryOut(try engineTurn([]))
             } catch Fault.Failed(_, _, retryable: true) {
                 continue
             }
@@ -245,6 +282,7 @@ actor Loop {
             case .refused(let ask, let code, let reason):
                 finish(ask, .failure(PigeonholeError(code: code, reason: reason)))
             case .event(let text): tell(text)
+            case .show(let view, let shown): views.withLock { $0[view]?.view }?.show(shown)
             }
         }
     }
@@ -253,9 +291,7 @@ actor Loop {
         // The engine wrote it: nothing in it is unreadable.
         guard let report: Report = try? read(text) else { return }
         switch report {
-        case .event(let event):
-            onEvent(event)
-            events.put(event)
+        case .event(let event): events.put(event)
         case .state(let fields):
             let wait = { (moment: UInt64) in Duration.milliseconds(Int64(moment) - Int64(self.now)) }
             if let state = ConnectionState(fields, wait: wait) { states.set(state) }
@@ -288,43 +324,6 @@ private final class Thread: SerialExecutor {
 
     func asUnownedSerialExecutor() -> UnownedSerialExecutor {
         UnownedSerialExecutor(ordinary: self)
-    }
-}
-
-/// The newest state, and its listeners.
-final class States: Sendable {
-    private struct Contents {
-        var current = ConnectionState.connecting
-        var listeners: [UUID: AsyncStream<ConnectionState>.Continuation] = [:]
-    }
-
-    private let contents = Locked(Contents())
-
-    var current: ConnectionState { contents.withLock { $0.current } }
-
-    func set(_ state: ConnectionState) {
-        let listeners = contents.withLock { contents in
-            contents.current = state
-            for listener in contents.listeners.values { listener.yield(state) }
-            return state == .closed ? Array(contents.listeners.values) : []
-        }
-        // Without the lock, which the end of a listener takes.
-        for listener in listeners { listener.finish() }
-    }
-
-    func stream() -> AsyncStream<ConnectionState> {
-        let (stream, listener) = AsyncStream.makeStream(of: ConnectionState.self, bufferingPolicy: .bufferingNewest(1))
-        let id = UUID()
-        let isOver = contents.withLock { contents in
-            listener.yield(contents.current)
-            contents.listeners[id] = listener
-            return contents.current == .closed
-        }
-        listener.onTermination = { [weak self] _ in
-            self?.contents.withLock { contents in _ = contents.listeners.removeValue(forKey: id) }
-        }
-        if isOver { listener.finish() }
-        return stream
     }
 }
 

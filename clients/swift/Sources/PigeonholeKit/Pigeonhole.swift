@@ -9,7 +9,7 @@ public final class Pigeonhole: Sendable {
     private static let pageMax = 50
 
     let loop: Loop
-    private let directs: Directs
+    private let me: String
     private let running: Task<Void, Never>
     /// The events, in their order, for one consumer.
     public let events: Events
@@ -29,10 +29,9 @@ public final class Pigeonhole: Sendable {
         guard deviceID.wholeMatch(of: /[A-Za-z0-9_-]{1,64}/) != nil else {
             throw PigeonholeError(code: "config", reason: "the device id has 1 to 64 of A-Za-z0-9_-")
         }
-        let directs = Directs(me: config.userID)
-        let loop = Loop(config, deviceID: deviceID, token: token, onEvent: directs.learn)
+        let loop = Loop(config, deviceID: deviceID, token: token)
         try await loop.open()
-        (self.loop, self.directs, events) = (loop, directs, Events(queue: loop.events))
+        (self.loop, me, events) = (loop, config.userID, Events(queue: loop.events))
         running = Task.detached { await loop.run() }
         #if canImport(Network)
         network = NetworkMonitor { loop.inbox.call(.wake) }
@@ -47,19 +46,65 @@ public final class Pigeonhole: Sendable {
     public var state: ConnectionState { loop.states.current }
 
     /// The current state and, until ``close()``, each new one. A slow consumer gets the newest.
-    public var states: AsyncStream<ConnectionState> { loop.states.stream() }
+    public var states: AsyncStream<ConnectionState> { loop.states.stream { $0 } }
 
-    /// The direct conversation with a user. Its first message begins it. Throws if no user can have this id.
+    /// Opens a view of the chat list.
+    public func conversations(_ filter: Filter = Filter()) -> ChatList {
+        let view = ChatList(loop, filter)
+        loop.open(view)
+        return view
+    }
+
+    /// The direct conversation with a user, which need not exist yet. Throws if no user can have this id.
     public func direct(_ userID: String) throws -> Conversation {
-        guard userID.isPrintable else {
-            throw PigeonholeError(code: "bad_request", reason: "a user id is printable ASCII characters without spaces")
+        do {
+            let id = try directConversationId(one: me, other: userID)
+            return Conversation(pigeonhole: self, id: id, target: ["to": .string(userID)])
+        } catch let fault as Fault {
+            throw PigeonholeError(fault)
         }
-        return Conversation(pigeonhole: self, place: .direct(peer: userID))
     }
 
     /// A conversation by its id, from a message or a row of the chat list.
     public func conversation(_ id: String) -> Conversation {
-        Conversation(pigeonhole: self, place: .id(id))
+        Conversation(pigeonhole: self, id: id, target: ["conversation_id": .string(id)])
+    }
+
+    /// The newest `limit` messages of the store that have all words, the newest first. The last word may be incomplete.
+    public func search(_ text: String, limit: Int = 50) async throws -> [Message] {
+        try await read(loop.search(text, limit))
+    }
+
+    /// Tries a message or a change again that the server refused for good, and that a view shows as failed.
+    @discardableResult
+    public func again(_ clientMsgID: String) async throws -> Sent<Stored> {
+        try await queue(clientMsgID) { .again(ask: $0, clientMsgId: clientMsgID) }
+    }
+
+    /// Discards a message or a change that the server refused for good.
+    public func dismiss(_ clientMsgID: String) {
+        loop.put(.dismiss(clientMsgId: clientMsgID))
+    }
+
+    /// Downloads a message's file to `file`, which appears only when all of it has come, and its digest is the message's.
+    /// The client tries a broken download again, up to five times.
+    ///
+    /// The code of the error is `gone` if the message is deleted. `file`: the file can't be fetched or written, or is
+    /// another one.
+    public func download(_ media: Media, to file: URL) async throws {
+        struct Found: Decodable {
+            struct Item: Decodable {
+                let url: String?
+            }
+            let items: [Item]
+        }
+        try await Download(media: media, file: file).run {
+            let found: Found = try await self.ask("download", ["media_ids": .strings([media.mediaID])])
+            guard let url = found.items.first?.url.flatMap(URL.init(string:)) else {
+                throw PigeonholeError(code: "gone", reason: "the message is deleted")
+            }
+            return url
+        }
     }
 
     /// Creates a group through the outbox; the user is its owner. The result has its id.
@@ -89,9 +134,7 @@ public final class Pigeonhole: Sendable {
 
     /// A page of the chat list, the first one or the one at a `nextCursor`. Channels are in ``channels(cursor:)``.
     public func chats(cursor: String? = nil) async throws -> Rows {
-        let page: Rows = try await ask("inbox", ["limit": .int(Self.pageMax), "cursor": cursor.map(JSON.string)])
-        for row in page.conversations { directs.learn(row) }
-        return page
+        try await ask("inbox", ["limit": .int(Self.pageMax), "cursor": cursor.map(JSON.string)])
     }
 
     /// A page of the user's channels.
@@ -143,7 +186,7 @@ public final class Pigeonhole: Sendable {
         try await loop.outbox().map(JSON.init(parsing:))
     }
 
-    /// The app is in the foreground, or the network has changed: reconnects wait no longer.
+    /// The app is in the foreground, or the network or the time zone has changed: reconnects wait no longer.
     public func wake() {
         loop.inbox.call(.wake)
     }
@@ -166,10 +209,6 @@ public final class Pigeonhole: Sendable {
         await running.value
     }
 
-    func knownID(_ peer: String) -> String? {
-        directs[peer]
-    }
-
     func call(_ action: String, _ fields: [String: JSON?]) async throws -> String {
         let request = JSON(fields.merging(["action": .string(action)]) { $1 }).text
         return try await loop.ask { .ask(ask: $0, request: request) }.value
@@ -180,32 +219,26 @@ public final class Pigeonhole: Sendable {
     }
 
     /// Puts a message into the outbox.
-    func message(_ place: Conversation.Place, _ fields: [String: JSON?]) async throws -> Sent<Stored> {
-        switch place {
-        case .id(let id):
-            return try await queue(fields.merging(["target": ["conversation_id": .string(id)]]) { $1 })
-        case .direct(let peer):
-            let sent: Sent<Stored> = try await queue(fields.merging(["target": ["to": .string(peer)]]) { $1 })
-            // The reply names the conversation, whether the app waits for it or not.
-            Task.detached { [directs] in
-                if let stored = try? await sent.stored() { directs[peer] = stored.conversationID }
-            }
-            return sent
-        }
+    func message(_ target: JSON, _ fields: [String: JSON?]) async throws -> Sent<Stored> {
+        try await outboxed(fields.merging(["target": target]) { $1 })
     }
 
     /// Puts another request that the server stores into the outbox.
     func keep<Value>(_ action: String, _ fields: [String: JSON?]) async throws -> Sent<Value> {
-        try await queue([action: JSON(fields)])
+        try await outboxed([action: JSON(fields)])
     }
 
-    private func queue<Value>(_ fields: [String: JSON?]) async throws -> Sent<Value> {
+    private func outboxed<Value>(_ fields: [String: JSON?]) async throws -> Sent<Value> {
         let id = UUID().uuidString.lowercased()
         let request = JSON(fields.merging(["client_msg_id": .string(id)]) { $1 }).text
+        return try await queue(id) { .keep(ask: $0, request: request) }
+    }
+
+    private func queue<Value>(_ clientMsgID: String, _ input: (UInt64) -> EdgeInput) async throws -> Sent<Value> {
         let taken = Promise<Void>()
-        let answer = loop.ask(taken: taken) { .keep(ask: $0, request: request) }
+        let answer = loop.ask(taken: taken, input)
         try await taken.value
-        return Sent(clientMsgID: id, answer: answer)
+        return Sent(clientMsgID: clientMsgID, answer: answer)
     }
 
     /// Returns the name of this installation, which must not go along to another device.
@@ -227,34 +260,5 @@ public final class Pigeonhole: Sendable {
         } catch {
             throw PigeonholeError(code: "config", reason: "the folder can't be used: \(error.localizedDescription)")
         }
-    }
-}
-
-/// The ids of the direct conversations, by the other user.
-final class Directs: Sendable {
-    private let me: String
-    private let known = Locked([String: String]())
-
-    init(me: String) {
-        self.me = me
-    }
-
-    subscript(peer: String) -> String? {
-        get { known.withLock { $0[peer] } }
-        set { known.withLock { $0[peer] = newValue } }
-    }
-
-    @Sendable
-    func learn(_ event: Event) {
-        switch event {
-        case .rowChanged(let row): learn(row)
-        case .entry(let message, _) where message.conversationID.hasPrefix("dm_") && message.senderID != me:
-            self[message.senderID] = message.conversationID
-        default: break
-        }
-    }
-
-    func learn(_ row: Row) {
-        if row.kind == "direct", let peer = row.peerID { self[peer] = row.conversationID }
     }
 }

@@ -39,7 +39,7 @@ public struct Reaction: Codable, Sendable, Hashable {
 
 /// An event of a group: `created`, `members.added`, `member.left` …
 public struct SystemEntry: Codable, Sendable, Hashable {
-    public let event: String
+    public let event: String?
     public let title: String?
     public let members: [String]?
     public let userID: String?

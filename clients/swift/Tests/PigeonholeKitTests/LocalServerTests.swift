@@ -1,122 +1,8 @@
-// Clients over real sockets, against the local server that `cargo build --bin pigeonhole` builds.
+// Clients that keep no messages, over real sockets, against the local server.
 
-import ChatApp
 import Foundation
-import Observation
 import PigeonholeKit
 import Testing
-
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
-/// The folder of the whole repository.
-let root = URL(filePath: #filePath).appending(path: "../../../../..").standardizedFileURL
-
-/// A local server, and a folder for its clients.
-final class LocalServer: Sendable {
-    let url: URL
-    let folder: URL
-    private let process: Process
-
-    init() throws {
-        process = Process()
-        process.executableURL = root.appending(path: "target/debug/pigeonhole")
-        process.arguments = ["--port", "0"]
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        var text = ""
-        var found: URL?
-        while found == nil {
-            let bytes = output.fileHandleForReading.availableData
-            if bytes.isEmpty { throw Problem("the server has ended: \(text)") }
-            text += String(decoding: bytes, as: UTF8.self)
-            found = text.firstMatch(of: /socket +(ws:\/\/\S+)\n/).flatMap { URL(string: String($0.1)) }
-        }
-        // Its log must not fill the pipe.
-        output.fileHandleForReading.readabilityHandler = { _ = $0.availableData }
-        url = found!
-        folder = FileManager.default.temporaryDirectory.appending(path: "pigeonhole-\(UUID().uuidString)")
-    }
-
-    deinit {
-        process.terminate()
-        try? FileManager.default.removeItem(at: folder)
-    }
-
-    func config(_ user: String, _ address: URL? = nil) -> Config {
-        Config(
-            url: address ?? url, userID: user, folder: folder.appending(path: user),
-            timing: ["ack_every": .milliseconds(100)])
-    }
-
-    /// The server gives a token to any user.
-    @Sendable
-    func token(_ user: String) async throws -> String {
-        var page = URLComponents(url: url, resolvingAgainstBaseURL: false)!
-        (page.scheme, page.path) = ("http", "/token")
-        page.queryItems = [URLQueryItem(name: "user", value: user)]
-        let (data, _) = try await URLSession.shared.data(from: page.url!)
-        return try #require(try JSON(parsing: String(decoding: data, as: UTF8.self))["token"]?.string)
-    }
-
-    func open(_ user: String) async throws -> Pigeonhole {
-        try await Pigeonhole(config(user)) { [self] _ in try await token(user) }
-    }
-}
-
-struct Problem: Error, CustomStringConvertible {
-    let description: String
-    init(_ description: String) { self.description = description }
-}
-
-extension Pigeonhole {
-    func first<Found>(_ match: @Sendable (Event) -> Found?) async throws -> Found {
-        for await event in events {
-            if let found = match(event) { return found }
-        }
-        throw Problem("the events have ended")
-    }
-
-    func entry(_ matches: @Sendable (Message) -> Bool) async throws -> Message {
-        try await first { event in
-            if case .entry(let message, _) = event, matches(message) { message } else { nil }
-        }
-    }
-
-    func offline() async throws -> ConnectionState.Offline {
-        for await case .offline(let offline) in states { return offline }
-        throw Problem("the states have ended")
-    }
-
-    func caughtUp() async throws {
-        for await case .caughtUp in states { return }
-        throw Problem("the states have ended")
-    }
-}
-
-private func code(_ call: () async throws -> Void) async -> String? {
-    do {
-        try await call()
-        return nil
-    } catch {
-        return (error as? PigeonholeError)?.code
-    }
-}
-
-/// Waits until the model is so.
-@MainActor
-private func shown(_ condition: @escaping @MainActor () -> Bool) async -> Bool {
-    while !condition() {
-        await withCheckedContinuation { continuation in
-            _ = withObservationTracking(condition) { continuation.resume() }
-        }
-        await Task.yield()
-    }
-    return true
-}
 
 @Suite(.timeLimit(.minutes(2)))
 struct LocalServerTests {
@@ -157,12 +43,12 @@ struct LocalServerTests {
 
     @Test("a message that was sent offline survives a restart")
     func restart() async throws {
-        let nowhere = server.config("alice", URL(string: "ws://127.0.0.1:1/v1"))
-        let offline = try await Pigeonhole(nowhere) { [server] _ in try await server.token("alice") }
+        let config = server.config("alice", address: nowhere)
+        let offline = try await Pigeonhole(config) { [server] _ in try await server.token("alice") }
         try await offline.direct("bob").send("from the cellar")
         #expect(try await offline.offline().why == "unreachable")
         #expect(try await offline.outbox().count == 1)
-        #expect(await code { _ = try await Pigeonhole(nowhere) { _ in "" } } == "locked")
+        #expect(await code { _ = try await Pigeonhole(config) { _ in "" } } == "locked")
         await offline.close()
         let alice = try await server.open("alice")
         let bob = try await server.open("bob")
@@ -264,32 +150,11 @@ struct LocalServerTests {
         await again.close()
     }
 
-    @Test("the model of the example app shows what is sent, changed and unsent")
-    @MainActor
-    func model() async throws {
-        let alice = try await server.open("alice")
-        let bob = try await server.open("bob")
-        let model = ChatModel(alice, me: "alice")
-        let running = Task { await model.run() }
-        await model.direct("bob")
-        await model.send("hi")
-        let chat = try bob.direct("alice")
-        #expect(try await bob.entry(\.isMessage).body == "hi")
-        try await chat.reply(to: 1, "hallo").stored()
-        try await chat.edit(2, "hello").stored()
-        #expect(await shown { model.messages.map(\.body) == ["hi", "hello"] && model.unsent.isEmpty })
-        #expect(await shown { model.rows.first?.peerID == "bob" && model.rows.first?.unread == 0 })
-        #expect(model.problem == nil)
-        await alice.close()
-        await running.value
-        await bob.close()
-    }
-
     @Test("what no engine takes is refused at the call")
     func invalid() async throws {
         let alice = try await server.open("alice")
         #expect(await code { _ = try alice.direct("no such user") } == "bad_request")
-        #expect(await code { try await alice.direct("bob").read(1) } == "unknown_conversation")
+        #expect(await code { try await alice.direct("bob").read(0) } == "bad_request")
         #expect(await code { _ = try await Pigeonhole(Config(url: root, userID: "a")) { _ in "" } } == "config")
         await alice.close()
     }

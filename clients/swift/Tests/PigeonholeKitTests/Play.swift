@@ -51,7 +51,8 @@ final class Play {
     private func opened(saved: JSON?) throws -> Engine {
         let timing = (scenario["timing"]?.object ?? [:]).compactMapValues(\.int).mapValues(UInt64.init)
         return try Engine.open(setup: EngineSetup(
-            folder: folder.path(), userId: "alice", seed: .random(in: 0 ... .max), timing: timing, saved: saved?.text))
+            folder: folder.path(), messages: false, userId: "alice", seed: .random(in: 0 ... .max), timing: timing,
+            saved: saved?.text))
     }
 
     func take(_ step: JSON) throws {
@@ -74,7 +75,7 @@ final class Play {
     }
 
     private func turn(_ inputs: EdgeInput...) throws {
-        let turn = try engine!.turn(inputs: inputs, now: now)
+        let turn = try engine!.turn(inputs: inputs, now: now, wall: 0)
         wakeAt = turn.wakeAt
         for output in turn.outputs {
             switch output {
@@ -91,6 +92,7 @@ final class Play {
             case .put(let id, let path, let offset, let bytes, let url, let headers):
                 puts.append(Put(id: id, path: path, offset: offset, bytes: bytes, url: url, headers: headers))
             case .abort(let id): aborts.append(id)
+            case .show(_, let shown): throw Problem("no view is open, and there is \(shown)")
             }
         }
     }

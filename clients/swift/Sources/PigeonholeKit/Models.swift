@@ -1,0 +1,45 @@
+import Observation
+
+/// The chat list for SwiftUI. The model follows the view until its end.
+@MainActor
+@Observable
+public final class ChatListModel {
+    public let list: ChatList
+    public private(set) var rows: [ChatRow] = []
+    public private(set) var unread = 0
+
+    public init(_ list: ChatList) {
+        self.list = list
+        let snapshots = list.snapshots
+        Task { [weak self] in
+            for await snapshot in snapshots {
+                guard let self else { return }
+                (self.rows, self.unread) = (snapshot.rows, snapshot.unread)
+            }
+        }
+    }
+}
+
+/// The messages of a conversation for SwiftUI. The model follows the view until its end.
+@MainActor
+@Observable
+public final class MessagesModel {
+    public let view: MessagesView
+    public private(set) var items: [Item] = []
+    public private(set) var chat: ChatRow?
+    public private(set) var hasOlder = false
+    public private(set) var hasNewer = false
+    public private(set) var unread = 0
+
+    public init(_ view: MessagesView) {
+        self.view = view
+        let screens = view.screens
+        Task { [weak self] in
+            for await screen in screens {
+                guard let self else { return }
+                (self.items, self.chat, self.unread) = (screen.items, screen.chat, screen.unread)
+                (self.hasOlder, self.hasNewer) = (screen.hasOlder, screen.hasNewer)
+            }
+        }
+    }
+}
