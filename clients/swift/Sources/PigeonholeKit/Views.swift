@@ -204,7 +204,7 @@ public final class MessagesView: LiveView {
 /// A view, for the loop.
 protocol LiveView: AnyObject, Sendable {
     var number: UInt64 { get }
-    /// What is to be opened, also by the next engine.
+    /// The content to open, also by the next engine.
     var content: JSON { get }
     func show(_ text: String)
     func end()
