@@ -26,6 +26,8 @@ final class Play {
     private var events: [String] = []
     private var puts: [Put] = []
     private var aborts: [String] = []
+    /// The newest content of each view that has changed.
+    private var shown: [UInt64: String] = [:]
     private var answers: [String: (ok: JSON?, code: String?)] = [:]
 
     /// The requests that have a name.
@@ -51,8 +53,8 @@ final class Play {
     private func opened(saved: JSON?) throws -> Engine {
         let timing = (scenario["timing"]?.object ?? [:]).compactMapValues(\.int).mapValues(UInt64.init)
         return try Engine.open(setup: EngineSetup(
-            folder: folder.path(), messages: false, userId: "alice", seed: .random(in: 0 ... .max), timing: timing,
-            saved: saved?.text))
+            folder: folder.path(), messages: scenario["keep"]?.string == "messages", userId: "alice",
+            seed: .random(in: 0 ... .max), timing: timing, saved: saved?.text))
     }
 
     func take(_ step: JSON) throws {
@@ -67,11 +69,8 @@ final class Play {
     }
 
     func nothingElse() throws {
-        let left: [Any] = [dials, asks.map(\.frame.text), closes, events, puts, aborts, answers]
-        if !(dials.isEmpty && asks.isEmpty && closes.isEmpty && events.isEmpty && puts.isEmpty && aborts.isEmpty
-            && answers.isEmpty) {
-            throw Problem("there are \(left)")
-        }
+        let left: [any Collection] = [dials, asks, closes, events, puts, aborts, answers, shown]
+        if left.contains(where: { !$0.isEmpty }) { throw Problem("there are \(left)") }
     }
 
     private func turn(_ inputs: EdgeInput...) throws {
@@ -92,7 +91,7 @@ final class Play {
             case .put(let id, let path, let offset, let bytes, let url, let headers):
                 puts.append(Put(id: id, path: path, offset: offset, bytes: bytes, url: url, headers: headers))
             case .abort(let id): aborts.append(id)
-            case .show(_, let shown): throw Problem("no view is open, and there is \(shown)")
+            case .show(let view, let content): shown[view] = content
             }
         }
     }
@@ -153,11 +152,22 @@ final class Play {
         default: break
         }
         guard let (does, fields) = what.object?.first else { throw Problem("there is no such step") }
+        if let id = fields.string {
+            return try turn(does == "again" ? .again(ask: ask(name), clientMsgId: id) : .dismiss(clientMsgId: id))
+        }
+        let view = fields["view"]?.int.map(UInt64.init)
+        let content = fields.without("view").text
         let id = fields["conversation_id"]?.string ?? ""
         let seq = fields["seq"]?.int.map(UInt64.init)
         switch does {
         case "send": try keep(fields)
         case "reply": try keep(fields.without("seq").with("reply_to", fields["seq"]!))
+        case "show": try turn(.open(view: view!, of: content))
+        case "act": try turn(.act(view: view!, act: content))
+        case "hide": try turn(.closeView(view: view!))
+        case "draft":
+            let draft = fields["body"]?.string.map { JSON.object(["body": .string($0)]).text }
+            try turn(.draft(target: fields.without("body").text, draft: draft))
         case "typing": try turn(.typing(conversationId: id))
         case "read": try turn(.read(ask: ask(name), conversationId: id, seq: seq!))
         case "done": try turn(.done(conversationId: id, seq: seq!))
@@ -242,6 +252,10 @@ final class Play {
             try same(expected, closes.isEmpty ? .null : .int(Int(closes.removeFirst())))
         } else if let told = step["told"] {
             for event in told.array ?? [told] { try expectEvent(step, event) }
+        } else if let expected = step["shows"] {
+            let view = UInt64(expected["view"]?.int ?? 0)
+            guard let found = shown.removeValue(forKey: view) else { throw Problem("it does not: \(shown)") }
+            try expectShown(expected, found)
         } else if let name = step["answered"]?.string {
             guard let (ok, code) = answers.removeValue(forKey: name) else { throw Problem("it has not: \(answers)") }
             try same(step["error"] ?? .null, code.map(JSON.string) ?? .null)
