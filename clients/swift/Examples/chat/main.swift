@@ -136,8 +136,9 @@ guard let me = arguments.first, let peer = arguments.dropFirst().first else { fa
 let url = URL(string: arguments.dropFirst(2).first ?? "ws://127.0.0.1:3001/v1")!
 let pigeonhole = try await Pigeonhole(Config(url: url, userID: me, keep: .outbox)) { _ in try await token(me, url) }
 let chat = try Chat(pigeonhole, me, peer)
-Task { for await event in pigeonhole.events { await chat.show(event) } }
-Task { for await state in pigeonhole.states { await chat.show(state) } }
+Task.detached { for await event in pigeonhole.events { await chat.show(event) } }
+Task.detached { for await state in pigeonhole.states { await chat.show(state) } }
+// The main thread waits for lines.
 while let typed = readLine() {
     do {
         try await chat.line(typed)
