@@ -165,10 +165,12 @@ def a_message_is_traced(stack):
     script = [sys.executable, ROOT / "tools/scripts/message_trace.py", conversation, 1, NAME]
     told, steps, deadline = "", [], time.monotonic() + 30
     # A client closes without waiting for the replies to its last requests.
-    while steps[-1:] != ["read"] and time.monotonic() < deadline:
+    while not {"acknowledged", "read"} <= set(steps) and time.monotonic() < deadline:
         told = stack.aws.run(script, stdout=subprocess.PIPE, text=True).stdout
         steps = [line.split()[2] for line in told.splitlines()[1:]]
-    expect(steps, ["stored", "posted", "handed", "acknowledged", "read"])
+    expect(steps[:3], ["stored", "posted", "handed"])
+    # Two functions take these at the same time.
+    expect(sorted(steps[3:]), ["acknowledged", "read"])
     say(f"the message's way, by the logs:\n{told}")
 
 
