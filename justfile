@@ -133,7 +133,7 @@ swift: tools
 
 # A chat in the terminal by the Swift client, beside `cargo run`: `just swift-chat alice bob`
 swift-chat *ARGS: tools
-    python tools/scripts/swift.py run chat {{ARGS}}
+    python tools/scripts/swift.py chat {{ARGS}}
 
 # Install what the web client and the demo are built with
 [private]

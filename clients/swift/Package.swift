@@ -15,6 +15,7 @@ let package = Package(
         .target(name: "PigeonholeKit", dependencies: ["PigeonholeFFI"]),
         .executableTarget(name: "chat", dependencies: ["PigeonholeKit"], path: "Examples/chat"),
         .target(name: "ChatApp", dependencies: ["PigeonholeKit"], path: "Examples/ChatApp"),
+        .executableTarget(name: "drive", dependencies: ["PigeonholeKit"], path: "Tests/Drive"),
         .testTarget(name: "PigeonholeKitTests", dependencies: ["PigeonholeKit", "PigeonholeFFI", "ChatApp"]),
     ]
 )

@@ -1,4 +1,4 @@
-"""Builds the Swift client with its library and bindings, and runs `swift` on it with the given arguments.
+"""Builds the Swift client with its library and bindings. `test` runs its tests, `chat ME PEER` its terminal chat.
 
 The script uses the machine's Swift. Without one, it makes a Debian with Swift in target/swift/root: 2.5 GB, in some
 minutes, as root on Debian. On other machines it prints that it skipped the client.
@@ -22,6 +22,10 @@ BUILD = ROOT / "target/swift"
 RELEASE = "trixie"
 DEBIAN = BUILD / "root"
 PACKAGES = ["swiftlang", "libc6-dev", "libsqlite3-0", "ca-certificates"]
+OPTIONS = ["--package-path", PACKAGE, "--scratch-path", BUILD / "build"]
+if platform.system() == "Linux":
+    # The library of Observation in Swift 6.0 lacks a symbol: github.com/swiftlang/swift/issues/75670.
+    OPTIONS += ["-Xlinker", "--allow-shlib-undefined"]
 LIBRARY = "libpigeonhole_ffi" + (".dylib" if platform.system() == "Darwin" else ".so")
 
 
@@ -35,13 +39,17 @@ def main():
     bind()
     scripts()
     what, *arguments = sys.argv[1:]
-    places = ["--package-path", PACKAGE, "--scratch-path", BUILD / "build"]
-    if platform.system() == "Linux":
-        # The library of Observation in Swift 6.0 lacks a symbol: github.com/swiftlang/swift/issues/75670.
-        places += ["-Xlinker", "--allow-shlib-undefined"]
+    if what == "chat":
+        sys.exit(run([*prefix, "swift", "run", *OPTIONS, "chat", *arguments]))
+    failed = run([*prefix, "swift", "build", *OPTIONS, "--build-tests"])
+    failed = failed or run([*prefix, "swift", "test", *OPTIONS])
+    lossy = [sys.executable, "tools/scripts/lossy.py", "--", *prefix, BUILD / "build/debug/drive"]
+    sys.exit(failed or run(lossy))
+
+
+def run(command):
     paths = {name: str(GENERATED / "lib") for name in ("LIBRARY_PATH", "LD_LIBRARY_PATH")}
-    command = [*prefix, "swift", what, *places, *arguments]
-    sys.exit(subprocess.run(command, cwd=ROOT, env=os.environ | paths, check=False).returncode)
+    return subprocess.run(command, cwd=ROOT, env=os.environ | paths, check=False).returncode
 
 
 def compiler():
