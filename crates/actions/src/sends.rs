@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use domain::{Filled, Rate};
+use store::message_append::FirstMessage;
 use wire::{ConversationId, Refusal, Timestamp, UserId};
 
 /// A user's limits on writing.
@@ -19,6 +20,8 @@ pub struct SendLimits {
     pub group_members_max: u64,
     /// Counts of what users wrote in groups. In a direct conversation, a row that is written anyway has the count.
     in_groups: Mutex<Filled<(UserId, ConversationId)>>,
+    /// The times of the users whom this process has refused a first message.
+    strangers: Mutex<Filled<UserId>>,
 }
 
 /// No limit: of a function that writes nothing for users, and of a service, which writes what its owner likes.
@@ -30,7 +33,8 @@ impl Default for SendLimits {
 
 impl SendLimits {
     pub fn new(sends: Rate, first_messages: Rate, kept_for: Duration, group_members_max: u64) -> Self {
-        Self { sends, first_messages, kept_for, group_members_max, in_groups: Mutex::default() }
+        let (in_groups, strangers) = (Mutex::default(), Mutex::default());
+        Self { sends, first_messages, kept_for, group_members_max, in_groups, strangers }
     }
 
     /// Whether one more is within the rate.
@@ -44,10 +48,40 @@ impl SendLimits {
         let _ = self.counted().count(&self.sends, &(user.clone(), group.clone()), now);
     }
 
-    /// Locks the counts, never across an await. After a panic, the value is still a count.
-    fn counted(&self) -> MutexGuard<'_, Filled<(UserId, ConversationId)>> {
-        self.in_groups.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Refuses a first message if this process knows without a call that the rate is full. The time in the user's row
+    /// only rises, so an earlier refusal holds until its wait ends.
+    pub(crate) fn admit_first(&self, user: &UserId, now: Timestamp) -> Result<(), Refusal> {
+        locked(&self.strangers).admit(&self.first_messages, user, now).map_err(Refusal::rate_limited)
     }
+
+    /// Takes first messages to this number of strangers, by the time in the user's row. Remembers the time if the rate
+    /// is full.
+    pub(crate) fn take_first(
+        &self,
+        user: &UserId,
+        was_until: Option<Timestamp>,
+        now: Timestamp,
+        strangers: u32,
+    ) -> Result<Option<FirstMessage>, Refusal> {
+        let rate = &self.first_messages;
+        let taken = take_many(rate, was_until, now, strangers);
+        if let (Err(_), Some(until)) = (&taken, was_until) {
+            locked(&self.strangers).note(user, until);
+        }
+        Ok(taken?.map(|until| match was_until.filter(|was| *was > now) {
+            Some(was) => FirstMessage::Further { filled_for: until.since(was), latest: rate.latest(now) },
+            None => FirstMessage::AfterRest { was_until, until },
+        }))
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Filled<(UserId, ConversationId)>> {
+        locked(&self.in_groups)
+    }
+}
+
+/// Locks the counts, never across an await. After a panic, the value is still a count.
+fn locked<K>(counts: &Mutex<Filled<K>>) -> MutexGuard<'_, Filled<K>> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Nothing is kept of what has no limit.
@@ -56,7 +90,7 @@ pub(crate) fn take(rate: &Rate, filled_until: Option<Timestamp>, now: Timestamp)
 }
 
 /// Takes this number of entries in one step.
-pub(crate) fn take_many(
+fn take_many(
     rate: &Rate,
     filled_until: Option<Timestamp>,
     now: Timestamp,

@@ -1,13 +1,11 @@
 //! A user's settings for a conversation or for another user.
 
 use domain::Failure;
-use store::message_append::FirstMessage;
 use store::settings::{self, Block, Set};
 use store::{channels, heads, inbox};
 use wire::{ConversationId, ConversationKind, ConversationSettings, Refusal, Settings, UserId, direct_conversation_id};
 
 use crate::retry::{Attempt, retry};
-use crate::sends::take;
 use crate::{Actions, group};
 
 /// Sets it, until no other writer was writing the row. The same setting again changes nothing.
@@ -73,7 +71,7 @@ async fn until_set(mut set: impl AsyncFnMut() -> Result<Set, Failure>) -> Result
 /// Sets or ends a block. A block of a stranger writes rows for an id that perhaps no user has, so it counts as a first
 /// message.
 async fn set_blocked(actions: &Actions, user: &UserId, peer: &UserId, blocked: bool) -> Result<Set, Failure> {
-    let (store, first_messages) = (&actions.store, &actions.limits.first_messages);
+    let Actions { store, limits, .. } = actions;
     let conversation = &direct_conversation_id(user, peer);
     let was = settings::relation(store, user, conversation).await?;
     if was.is_set(blocked) {
@@ -83,10 +81,10 @@ async fn set_blocked(actions: &Actions, user: &UserId, peer: &UserId, blocked: b
     if !blocked {
         return Ok(settings::unblock(store, &block).await?);
     }
-    if !was.has_conversation && !was.blocked && !first_messages.is_unlimited() {
+    if !was.has_conversation && !was.blocked && !limits.first_messages.is_unlimited() {
+        limits.admit_first(user, actions.now())?;
         let was_until = inbox::first_messages_until(store, user).await?;
-        let until = take(first_messages, was_until, actions.now())?;
-        block.first_message = until.map(|until| FirstMessage { was_until, until });
+        block.first_message = limits.take_first(user, was_until, actions.now(), 1)?;
     }
     Ok(settings::block(store, &block).await?)
 }

@@ -67,6 +67,11 @@ impl Rate {
         !self.is_unlimited() && filled_until.since(now) >= self.pause.saturating_mul(self.burst)
     }
 
+    /// Returns the latest time until which the rate may be filled for one more to be accepted now.
+    pub fn latest(&self, now: Timestamp) -> Timestamp {
+        now.plus(self.pause.saturating_mul(self.burst.saturating_sub(1)))
+    }
+
     /// Adds the weight above one to the time until which the rate is filled.
     pub fn charge(&self, filled_until: Option<Timestamp>, now: Timestamp, weight: f64) -> Timestamp {
         filled_until.map_or(now, |until| until.max(now)).plus(self.pause.mul_f64((weight - 1.0).max(0.0)))
@@ -153,11 +158,16 @@ impl<K: Clone + Eq + Hash> Filled<K> {
             return Ok(());
         }
         let until = rate.take(self.0.get(key).copied(), now)?;
+        self.note(key, until);
+        Ok(())
+    }
+
+    /// Notes a time that a count outside of this process has.
+    pub fn note(&mut self, key: &K, until: Timestamp) {
         if self.0.len() >= REMEMBERED_MAX && !self.0.contains_key(key) {
             self.0.clear();
         }
         self.0.insert(key.clone(), until);
-        Ok(())
     }
 
     /// Adds the weight of a request that was counted as one.
@@ -232,6 +242,13 @@ mod tests {
         assert_eq!(RATE.take(Some(filled), at(1000)), Err(Duration::from_millis(9 * 200)));
         assert_eq!(RATE.take_many(Some(filled), at(1000), 10), Err(Duration::from_millis(9 * 200)));
         assert!(RATE.take_many(Some(filled), at(1000 + 9 * 200), 10).is_ok());
+    }
+
+    #[test]
+    fn there_is_room_for_one_up_to_the_latest_time() {
+        let latest = RATE.latest(at(1000));
+        assert!(RATE.take(Some(latest), at(1000)).is_ok());
+        assert!(RATE.take(Some(latest.plus(Duration::from_millis(1))), at(1000)).is_err());
     }
 
     #[test]

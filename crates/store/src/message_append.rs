@@ -42,11 +42,13 @@ pub struct Append<'a> {
     pub first_message: Option<FirstMessage>,
 }
 
-/// The count of first messages to others, as it was read and as it will be.
+/// The count of first messages to others: the time until which they fill their rate.
 #[derive(Clone, Copy, Debug)]
-pub struct FirstMessage {
-    pub was_until: Option<Timestamp>,
-    pub until: Timestamp,
+pub enum FirstMessage {
+    /// The time that was read is over, or there was none.
+    AfterRest { was_until: Option<Timestamp>, until: Timestamp },
+    /// Earlier ones still fill the rate, and concurrent ones may move the time up to `latest`.
+    Further { filled_for: Duration, latest: Timestamp },
 }
 
 /// The outcome of an append.
@@ -296,19 +298,30 @@ const TAKEN_OUT_OF_THE_ARCHIVE: &str = " REMOVE archived";
 /// Both members' rows record a block by either of the two, so the sender's row is enough.
 pub(crate) const NOT_BLOCKED: &str = "attribute_not_exists(blocked) AND attribute_not_exists(blocked_by_peer)";
 
-/// Returns the update of the count of first messages, if no other was counted meanwhile.
+/// Returns the update of the count of first messages. A burst of them adds up in any order, while the rate has room. Only
+/// the first after a rest requires that no other was counted meanwhile.
 pub(crate) fn first_messages_update(store: &Store, sender: &UserId, first: FirstMessage) -> UpdateBuilder {
     let update = Update::builder()
         .table_name(&store.tables.inbox)
         .key("user_id", text(sender.as_str()))
         .key("conversation_id", text(FIRST_MESSAGES))
-        .update_expression("SET sends_until = :until, v = if_not_exists(v, :v)")
-        .expression_attribute_values(":until", number(first.until.millis()))
         .expression_attribute_values(":v", version());
-    match first.was_until {
-        None => update.condition_expression("attribute_not_exists(sends_until)"),
-        Some(was) => {
-            update.condition_expression("sends_until = :was").expression_attribute_values(":was", number(was.millis()))
+    match first {
+        FirstMessage::Further { filled_for, latest } => update
+            .update_expression("SET sends_until = sends_until + :filled, v = if_not_exists(v, :v)")
+            .condition_expression("sends_until <= :latest")
+            .expression_attribute_values(":filled", number(filled_for.as_millis()))
+            .expression_attribute_values(":latest", number(latest.millis())),
+        FirstMessage::AfterRest { was_until, until } => {
+            let update = update
+                .update_expression("SET sends_until = :until, v = if_not_exists(v, :v)")
+                .expression_attribute_values(":until", number(until.millis()));
+            match was_until {
+                None => update.condition_expression("attribute_not_exists(sends_until)"),
+                Some(was) => update
+                    .condition_expression("sends_until = :was")
+                    .expression_attribute_values(":was", number(was.millis())),
+            }
         }
     }
 }

@@ -122,6 +122,44 @@ async fn two_first_messages_at_once_are_two() {
     assert!(bench.aws.rows("InboxTable").iter().all(|row| row["user_id"] != "carol"));
 }
 
+#[tokio::test]
+async fn first_messages_of_the_same_moment_add_up_without_a_retry() {
+    let bench = bench(0, 3);
+    bench.ok("alice", to("bob")).await;
+    bench.operations();
+    let commit = bench.aws.hold_next("TransactWriteItems");
+    let slow = bench.ok("alice", to("carol"));
+    let quick = async {
+        commit.reached().await;
+        bench.ok("alice", to("dave")).await;
+        commit.release();
+    };
+    tokio::join!(slow, quick);
+    let commits = bench.operations().iter().filter(|operation| *operation == "TransactWriteItems").count();
+    assert_eq!(commits, 2);
+    assert_eq!(wait_of(&bench, to("erin")).await, 180_000, "each of the three counts");
+}
+
+#[tokio::test]
+async fn a_process_that_has_refused_a_first_message_refuses_the_next_for_one_read() {
+    let bench = bench(0, 1);
+    let functions = bench.started();
+    functions.ok("alice", to("bob")).await;
+    functions.ok("erin", to("alice")).await;
+    assert_eq!(functions.run("alice", to("carol")).await["error"]["retry_after_ms"], 180_000);
+    bench.clock.advance(Duration::from_mins(1));
+    bench.operations();
+    let refused = functions.run("alice", to("dave")).await["error"].clone();
+    assert_eq!((&refused["code"], &refused["retry_after_ms"]), (&json!("rate_limited"), &json!(120_000)));
+    assert_eq!(bench.operations(), ["GetItem"], "whether the two have a conversation");
+    // Others, known users and repetitions are served.
+    functions.ok("bob", to("carol")).await;
+    functions.ok("alice", to("erin")).await;
+    assert_eq!(functions.ok("alice", to("bob")).await["duplicate"], true);
+    bench.clock.advance(Duration::from_mins(2));
+    functions.ok("alice", to("dave")).await;
+}
+
 fn create(id: &str, members: &[&str]) -> Value {
     json!({"action": "create", "client_msg_id": id, "title": "Trip", "members": members})
 }

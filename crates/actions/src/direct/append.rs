@@ -88,6 +88,10 @@ async fn admit(
     }
     let is_first = standing.membership.is_none() && !audience.others().is_empty();
     let counted = is_first && !limits.first_messages.is_unlimited();
+    if counted {
+        // Nothing was stored when the row was read, so no earlier reply exists.
+        limits.admit_first(audience.own(), now)?;
+    }
     let (suspended, was_until) = tokio::join!(async { is_first && any_suspended(store, audience, now).await }, async {
         if counted { inbox::first_messages_until(store, audience.own()).await } else { Ok(None) }
     },);
@@ -97,8 +101,8 @@ async fn admit(
     }
     let take = || {
         let sends_until = take(&limits.sends, standing.sends_until, now)?;
-        let until = if counted { take(&limits.first_messages, was_until, now)? } else { None };
-        Ok((sends_until, until.map(|until| FirstMessage { was_until, until })))
+        let first_message = if counted { limits.take_first(audience.own(), was_until, now, 1)? } else { None };
+        Ok((sends_until, first_message))
     };
     Ok(match take() {
         Ok((sends_until, first_message)) => Admission::Granted { sends_until, first_message },

@@ -10,7 +10,7 @@ use store::{Store, channels, inbox, views};
 use wire::limits::{CHANNELS_ADDED_MAX, CHANNELS_PER_USER_MAX};
 use wire::{ConversationId, ConversationKind, NotAdded, Refusal, Role, Timestamp, UserId};
 
-use crate::sends::{SendLimits, take_many};
+use crate::sends::SendLimits;
 
 /// Reads what decides on each user to be added. A user who left a group is in its member list until the own row records
 /// the leave.
@@ -94,15 +94,15 @@ pub(crate) async fn meet(
     if met.blocked { Err(Refusal::Forbidden.into()) } else { Ok(Some(met)) }
 }
 
-/// Counts strangers in a new group as first messages to them.
+/// Counts strangers in a new group as first messages of the user to them.
 pub(crate) fn first_messages(
     limits: &SendLimits,
+    user: &UserId,
     met: Option<Acquaintance>,
     now: Timestamp,
 ) -> Result<Option<FirstMessage>, Refusal> {
     let Some(Acquaintance { strangers: strangers @ 1.., first_messages_until: was_until, .. }) = met else {
         return Ok(None);
     };
-    let until = take_many(&limits.first_messages, was_until, now, strangers)?;
-    Ok(until.map(|until| FirstMessage { was_until, until }))
+    limits.take_first(user, was_until, now, strangers)
 }

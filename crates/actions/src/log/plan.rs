@@ -152,7 +152,7 @@ async fn plan_group(
         return Ok(Err(not_added));
     };
     plan.decide(decided);
-    plan.first_messages = first_messages(limits, met, now)?;
+    plan.first_messages = first_messages(limits, user, met, now)?;
     Ok(Ok(()))
 }
 
@@ -182,7 +182,7 @@ async fn create(
     }
     let mut plan = Plan::of(draft.clone().stored(place.clone(), Follows::default()));
     plan.decide(decided);
-    plan.first_messages = first_messages(limits, met, now)?;
+    plan.first_messages = first_messages(limits, &draft.sender_id, met, now)?;
     Ok(plan)
 }
 
