@@ -108,6 +108,21 @@ async fn a_suspension_can_be_taken_back() {
 }
 
 #[tokio::test]
+async fn a_suspended_user_who_tries_again_costs_one_read() {
+    let bench = Workbench::default();
+    let functions = bench.started();
+    let connect = async |user| functions.handle("connect", bench.event("connect", user)).await.unwrap().status_code;
+    functions.admin(suspend("bob", "2099-01-01T00:00:00Z")).await;
+    assert_eq!(connect("bob").await, 403);
+    bench.operations();
+    assert_eq!(connect("bob").await, 403);
+    assert_eq!(bench.operations(), ["GetItem"]);
+    assert_eq!(connect("alice").await, 200);
+    functions.admin(json!({"op": "unsuspend", "user_id": "bob"})).await;
+    assert_eq!(connect("bob").await, 200);
+}
+
+#[tokio::test]
 async fn nobody_new_writes_to_who_is_suspended_and_nothing_is_posted() {
     let bench = Workbench::default();
     bench.conversation(1).await;

@@ -1,11 +1,15 @@
 //! A socket that opens.
 
-use actions::forget_watched;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use actions::{Actions, forget_watched};
 use deliver::Closed;
 use domain::Failure;
+use domain::limits::REMEMBERED_MAX;
 use lambda::{Caller, Diagnostic, EventLine, InvocationEvent, Response, caller, line, respond};
 use store::connections::{self, Connection, Freshness};
-use wire::{DeviceId, Refusal};
+use wire::{DeviceId, Refusal, Timestamp, UserId};
 
 use crate::{Deps, presence, status};
 
@@ -34,12 +38,14 @@ async fn note(deps: &Deps, caller: &Caller, event: &InvocationEvent, line: &mut 
     let device = event.payload.query_string_parameters.first("device_id").map(DeviceId::parse).transpose();
     let device = device.map_err(|invalid| Refusal::bad_request("device_id", invalid.to_string()))?;
     let Caller { user, connection: id, connected_at, token_expires_at, .. } = caller;
+    deps.suspensions.refuse(&deps.actions, user).await?;
     let connection = Connection::new(id.clone(), *connected_at, *token_expires_at);
     connections::put(&deps.actions.store, user, &connection, device.as_ref()).await?;
     // Only now: of two that open at the same time, and of one that opens beside a suspension, one sees the other.
     let now = deps.actions.clock.now();
     let listed = connections::list(&deps.actions.store, user, now, Freshness::Strong).await?;
-    if listed.suspended_until.is_some() {
+    if let Some(until) = listed.suspended_until {
+        deps.suspensions.note(user, until);
         connections::forget(&deps.actions.store, user, id).await?;
         return Err(Refusal::Forbidden.into());
     }
@@ -49,6 +55,39 @@ async fn note(deps: &Deps, caller: &Caller, event: &InvocationEvent, line: &mut 
     }
     presence::opened(deps, user, &listed, line).await;
     Ok(())
+}
+
+/// The ends of the suspensions for which this process has refused users.
+#[derive(Debug, Default)]
+pub struct Suspensions(Mutex<HashMap<UserId, Timestamp>>);
+
+impl Suspensions {
+    /// Refuses a suspended user who tries again, for one read and no write. The read finds an operator's end of the
+    /// suspension.
+    async fn refuse(&self, actions: &Actions, user: &UserId) -> Result<(), Failure> {
+        let now = actions.clock.now();
+        if self.noted().get(user).is_none_or(|until| *until <= now) {
+            return Ok(());
+        }
+        if connections::suspended_until(&actions.store, user, now).await?.is_some() {
+            return Err(Refusal::Forbidden.into());
+        }
+        self.noted().remove(user);
+        Ok(())
+    }
+
+    fn note(&self, user: &UserId, until: Timestamp) {
+        let mut noted = self.noted();
+        if noted.len() >= REMEMBERED_MAX {
+            noted.clear();
+        }
+        noted.insert(user.clone(), until);
+    }
+
+    /// Locks the map, never across an await. After a panic, the times are still valid.
+    fn noted(&self) -> MutexGuard<'_, HashMap<UserId, Timestamp>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Whether the client offers the subprotocol. A browser closes a socket whose server selects none of its offers, or

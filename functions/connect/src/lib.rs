@@ -14,6 +14,7 @@ use lambda::{
 use store::{WarmTable, warm_up};
 use wire::{ConnectAction, Refusal, Reply};
 
+pub use connect::Suspensions;
 pub use typing::Typing;
 
 /// The dependencies of the function, made once per process.
@@ -22,6 +23,7 @@ pub struct Deps {
     pub actions: Actions,
     pub limiter: Limiter,
     pub typing: Typing,
+    pub suspensions: Suspensions,
     /// Whether users can see who is there, and when they were.
     pub presence: bool,
 }
@@ -38,7 +40,7 @@ pub async fn start() -> Result<Deps, BadVariable> {
         _ => return Err(BadVariable::new("PRESENCE", "must be on or off")),
     };
     warm_up(&actions.store, WarmTable::Connections).await;
-    Ok(Deps { actions, limiter, typing: Typing::default(), presence })
+    Ok(Deps { actions, limiter, typing: Typing::default(), suspensions: Suspensions::default(), presence })
 }
 
 /// Handles one event on the routes `$connect`, `$disconnect`, `$default`, `presence`, `typing`, `watch` and `unwatch`.

@@ -172,6 +172,7 @@ impl InProcess {
                 actions: connect.actions,
                 limiter: connect.limiter,
                 typing: connect::Typing::default(),
+                suspensions: connect::Suspensions::default(),
                 presence: limits.presence,
             },
             device: of_devices(&phones, plain()),
