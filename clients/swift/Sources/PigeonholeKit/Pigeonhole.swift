@@ -25,6 +25,7 @@ public final class Pigeonhole: Sendable {
         guard ["ws", "wss"].contains(config.url.scheme), config.url.host() != nil else {
             throw PigeonholeError(code: "config", reason: "\(config.url) is no WebSocket address, such as wss://…")
         }
+        try config.folder.map(Self.prepare)
         let deviceID = try config.deviceID ?? config.folder.map(Self.device) ?? UUID().uuidString
         guard deviceID.wholeMatch(of: /[A-Za-z0-9_-]{1,64}/) != nil else {
             throw PigeonholeError(code: "config", reason: "the device id has 1 to 64 of A-Za-z0-9_-")
@@ -34,7 +35,8 @@ public final class Pigeonhole: Sendable {
         (self.loop, me, events) = (loop, config.userID, Events(queue: loop.events))
         running = Task.detached { await loop.run() }
         #if canImport(Network)
-        network = NetworkMonitor { loop.inbox.call(.wake) }
+            // Not `wake()`, which would end a suspension.
+            network = NetworkMonitor { loop.put(.wake) }
         #endif
     }
 
@@ -241,22 +243,33 @@ public final class Pigeonhole: Sendable {
         return Sent(clientMsgID: clientMsgID, answer: answer)
     }
 
-    /// Returns the name of this installation, which must not go along to another device.
-    private static func device(of folder: URL) throws -> String {
-        do {
+    private static func prepare(_ folder: URL) throws {
+        try usable {
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
             #if canImport(Darwin)
-                // Two devices of one name, after a restored backup, would take each other's messages.
+                // A backup on another device would be two devices of one name, which take each other's messages.
                 var values = URLResourceValues()
                 values.isExcludedFromBackup = true
                 var folder = folder
                 try folder.setResourceValues(values)
             #endif
+        }
+    }
+
+    /// Returns the name of this installation.
+    private static func device(of folder: URL) throws -> String {
+        try usable {
             let file = folder.appending(path: "device")
             if let known = try? String(contentsOf: file, encoding: .utf8) { return known }
             let name = UUID().uuidString
             try Data(name.utf8).write(to: file, options: .atomic)
             return name
+        }
+    }
+
+    private static func usable<Result>(_ call: () throws -> Result) throws -> Result {
+        do {
+            return try call()
         } catch {
             throw PigeonholeError(code: "config", reason: "the folder can't be used: \(error.localizedDescription)")
         }

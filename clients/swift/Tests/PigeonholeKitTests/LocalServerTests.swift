@@ -158,4 +158,17 @@ struct LocalServerTests {
         #expect(await code { _ = try await Pigeonhole(Config(url: root, userID: "a")) { _ in "" } } == "config")
         await alice.close()
     }
+
+    @Test("an app may name the device itself")
+    func device() async throws {
+        var config = server.config("alice")
+        config.deviceID = "kiosk-1"
+        let alice = try await Pigeonhole(config) { [server] _ in try await server.token("alice") }
+        try await alice.caughtUp()
+        await alice.close()
+        #expect(FileManager.default.fileExists(atPath: server.folder.appending(path: "alice/store").path()))
+        config.deviceID = "two words"
+        let wrong = config
+        #expect(await code { _ = try await Pigeonhole(wrong) { _ in "" } } == "config")
+    }
 }
