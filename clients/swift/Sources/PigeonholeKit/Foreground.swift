@@ -6,7 +6,7 @@ import Foundation
     import Network
 
     /// Wakes the client when the device has another network.
-    final class NetworkMonitor: Sendable {
+    final class NetworkMonitor: @unchecked Sendable {
         private let monitor = NWPathMonitor()
 
         init(onChange: @escaping @Sendable () -> Void) {
@@ -33,14 +33,15 @@ import Foundation
         /// then on pushes reach the device.
         @MainActor
         public func followApp() async {
-            let center = NotificationCenter.default
             let background = Task { @MainActor in
-                let times = center.notifications(named: UIApplication.didEnterBackgroundNotification).map { _ in }
-                for await _ in times { await self.inBackground() }
+                let name = UIApplication.didEnterBackgroundNotification
+                for await _ in NotificationCenter.default.notifications(named: name).map({ _ in }) {
+                    await self.inBackground()
+                }
             }
             let foreground = Task { @MainActor in
-                let times = center.notifications(named: UIApplication.willEnterForegroundNotification).map { _ in }
-                for await _ in times { self.wake() }
+                let name = UIApplication.willEnterForegroundNotification
+                for await _ in NotificationCenter.default.notifications(named: name).map({ _ in }) { self.wake() }
             }
             await withTaskCancellationHandler {
                 await background.value
@@ -53,22 +54,31 @@ import Foundation
 
         @MainActor
         private func inBackground() async {
-            let app = UIApplication.shared
-            var time = UIBackgroundTaskIdentifier.invalid
-            let end = { @MainActor in
-                app.endBackgroundTask(time)
-                time = .invalid
-            }
-            time = app.beginBackgroundTask {
-                // The system gives less time than that.
+            // The system may give less time than that.
+            let time = BackgroundTime { await self.suspend() }
+            try? await Task.sleep(for: .seconds(20))
+            if UIApplication.shared.applicationState == .background { await suspend() }
+            time.end()
+        }
+    }
+
+    /// The time that the system gives an app in the background. The system ends an app that does not give it back.
+    @MainActor
+    private final class BackgroundTime {
+        private var id = UIBackgroundTaskIdentifier.invalid
+
+        init(onExpiration: @escaping @MainActor () async -> Void) {
+            id = UIApplication.shared.beginBackgroundTask {
                 Task { @MainActor in
-                    await self.suspend()
-                    end()
+                    await onExpiration()
+                    self.end()
                 }
             }
-            try? await Task.sleep(for: .seconds(20))
-            if app.applicationState == .background { await suspend() }
-            end()
+        }
+
+        func end() {
+            UIApplication.shared.endBackgroundTask(id)
+            id = .invalid
         }
     }
 #endif
