@@ -16,6 +16,7 @@ from model_server import Connection, World
 
 USERS = 16
 FAULTS_S = 15
+START_S = 600
 
 
 async def run(driver, seed, users, seconds):
@@ -45,13 +46,15 @@ async def run(driver, seed, users, seconds):
 
     async def listen():
         async for line in app.stdout:
-            user, what, *rest = line.decode().rstrip("\n").split("\t")
+            user, what, *rest = [*line.decode().rstrip("\n").split("\t"), "nothing"]
             if what == "shown":
                 worlds[user].on_shown(rest[0], int(rest[1]))
             elif what == "failed":
                 worlds[user].wrong.append(f"failed: {rest}")
 
     listening = asyncio.create_task(listen())
+    # A driver may have to be compiled first.
+    await until(lambda: all(world.connection for world in worlds.values()), app, START_S)
     clock = asyncio.get_running_loop().time
     end = clock() + seconds
     while clock() < end:
@@ -87,9 +90,9 @@ async def cut_until(condition, worlds, app):
     await until(condition, app)
 
 
-async def until(condition, app):
+async def until(condition, app, seconds=60):
     clock = asyncio.get_running_loop().time
-    end = clock() + 60
+    end = clock() + seconds
     while clock() < end and not condition() and app.returncode is None:
         await asyncio.sleep(0.1)
 
