@@ -1,0 +1,61 @@
+// An example of the notification service extension of an iOS app; docs/clients.md describes push. The extension runs next
+// to the app, for up to 30 seconds with each notification, and replaces ids with the message itself. `Account` is the
+// app's own: the server's address, the user and a token, from the keychain that app and extension share.
+
+import PigeonholeKit
+import UserNotifications
+
+final class NotificationService: UNNotificationServiceExtension, @unchecked Sendable {
+    private var content: UNMutableNotificationContent?
+    private var deliver: ((UNNotificationContent) -> Void)?
+
+    override func didReceive(
+        _ request: UNNotificationRequest, withContentHandler handler: @escaping (UNNotificationContent) -> Void
+    ) {
+        content = request.content.mutableCopy() as? UNMutableNotificationContent
+        deliver = handler
+        guard let push = request.content.userInfo["pigeonhole"] as? [String: Any],
+            let conversation = push["conversation_id"] as? String, let seq = push["seq"] as? Int
+        else { return finish() }
+        Task { @MainActor in
+            if let message = try? await message(seq, in: conversation) {
+                // A communication notification shows the face as well: INSendMessageIntent, content.updating(from:).
+                content?.title = message.senderID
+                content?.body = message.body
+            }
+            finish()
+        }
+    }
+
+    /// The time is over: shows the current content.
+    override func serviceExtensionTimeWillExpire() {
+        finish()
+    }
+
+    private func finish() {
+        if let content { deliver?(content) }
+        deliver = nil
+    }
+
+    /// Requests the message over a connection of its own, which acknowledges nothing: the app gets the message too.
+    private func message(_ seq: Int, in conversation: String) async throws -> Message? {
+        // Without a folder: only one process may have the app's.
+        let config = Config(url: Account.url, userID: Account.userID, keep: .outbox)
+        let pigeonhole = try await Pigeonhole(config) { _ in try await Account.token() }
+        let page = try? await pigeonhole.conversation(conversation).history(after: seq - 1, limit: 1)
+        await pigeonhole.close()
+        return page?.messages.first { $0.seq == seq && $0.deletedAt == nil }
+    }
+}
+
+/// Removes notifications of messages that the user has read, in the app. Call it from
+/// `application(_:didReceiveRemoteNotification:)`, and with each read mark that the app receives.
+@MainActor
+func clear(_ conversation: String, upTo seq: Int) async {
+    let center = UNUserNotificationCenter.current()
+    let shown = await center.deliveredNotifications().filter { notification in
+        let push = notification.request.content.userInfo["pigeonhole"] as? [String: Any]
+        return push?["conversation_id"] as? String == conversation && (push?["seq"] as? Int ?? 0) <= seq
+    }
+    center.removeDeliveredNotifications(withIdentifiers: shown.map(\.request.identifier))
+}
