@@ -183,6 +183,8 @@ public class Pigeonhole private constructor(
         loop.say(EdgeInput.Closing)
         running.join()
         scope.cancel()
+        // Idle threads of the client's own HTTP client would keep a program running for a minute.
+        if (config.http == null) http.dispatcher.executorService.shutdown()
     }
 
     internal fun messages(target: JsonObject, at: At) = loop.open(MessagesView(loop, target, at))
