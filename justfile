@@ -137,6 +137,16 @@ swift: tools
 swift-chat *ARGS: tools
     python tools/scripts/swift.py chat {{ARGS}}
 
+# Follow the quickstarts in empty folders, against the local server, from what `just pack` built
+quickstarts:
+    cargo build --locked --bin pigeonhole
+    python3 tools/scripts/quickstart.py clients/kotlin/README.md
+
+# Shrink and rename the app of the Kotlin quickstart with ProGuard, by the rules in the jars, and run it
+shrink:
+    cargo build --locked --bin pigeonhole
+    python3 tools/scripts/shrink.py
+
 # Install what the web client and the demo are built with
 [private]
 node: tools
@@ -199,7 +209,7 @@ nightly:
     #!/usr/bin/env bash
     set -u
     failed=()
-    for part in advisories rustdoc package-check samples-check kotlin pack swift "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" explore mutants; do
+    for part in advisories rustdoc package-check samples-check kotlin pack quickstarts shrink swift "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" explore mutants; do
         echo "== $part"
         just $part || failed+=("$part")
     done
