@@ -42,6 +42,7 @@ def main():
         folder, environment = Path(name), quickstart.environment(repository)
         printed = quickstart.follow("clients/kotlin/README.md", folder, environment)
         jars = classpath(folder, environment)
+        before = sum(Path(jar).stat().st_size for jar in jars)
         (folder / "tool").mkdir()
         (folder / "tool/pom.xml").write_text(PROGUARD)
         proguard = os.pathsep.join(classpath(folder / "tool", environment))
@@ -54,7 +55,6 @@ def main():
         )
     if run.returncode or run.stdout.strip() != printed.strip():
         sys.exit(f"the shrunk app fails:\n{run.stdout}{run.stderr}")
-    before = sum(Path(jar).stat().st_size for jar in jars)
     print(f"The shrunk app prints the same. Its jar has {SHRUNK.stat().st_size:,} bytes, and the jars had {before:,}.")
 
 
