@@ -244,6 +244,7 @@ public class Pigeonhole private constructor(
                 if (!Regex("wss?://[^/].*").matches(config.url)) {
                     throw PigeonholeException("config", "${config.url} is no WebSocket address, such as wss://…")
                 }
+                config.folder?.mkdirs()
                 val deviceId = config.deviceId ?: config.folder?.let(::deviceOf) ?: UUID.randomUUID().toString()
                 if (!Regex("[A-Za-z0-9_-]{1,64}").matches(deviceId)) {
                     throw PigeonholeException("config", "the device id has 1 to 64 of A-Za-z0-9_-")
@@ -264,7 +265,6 @@ public class Pigeonhole private constructor(
 
         /** The name of this installation, which must not go along to another device. */
         private fun deviceOf(folder: File): String {
-            folder.mkdirs()
             val file = File(folder, "device")
             return if (file.exists()) file.readText() else UUID.randomUUID().toString().also(file::writeText)
         }

@@ -86,6 +86,13 @@ class LocalServerTest {
     }
 
     @Test
+    fun `a client whose app names the device makes its folder`() = test { server ->
+        val place = File(server.folder, "new/alice")
+        Pigeonhole.open(Config(server.url, "alice", place, deviceId = "phone")) { server.token("alice") }.close()
+        assertEquals(true, File(place, "store").exists())
+    }
+
+    @Test
     fun `the token of another user dials nothing`() = test { server ->
         val alice = Pigeonhole.open(server.config("alice", Keep.OUTBOX)) { server.token("bob") }
         val offline = alice.state.first { it is State.Offline } as State.Offline

@@ -1,12 +1,11 @@
 // One user of the soak with Rust and Kotlin clients, which starts this program, and kills it at any time. The user
 // sends messages "1", "2" … to each peer, and keeps a view of each conversation open.
 //
-// Arguments: URL TOKEN USER FOLDER PEER,PEER… MESSAGES (to each peer)
-// Output:    online             at each connection
-//            said PEER NUMBER   the outbox has the messages up to this one
-//            all                the outbox has all messages
-// Input:     report             prints a line of JSON for each peer, and then their number
-//            end
+// The arguments are `URL TOKEN USER FOLDER PEER,PEER… MESSAGES`, with the number of messages to each peer.
+//
+// The program writes `online` at each connection. `said PEER NUMBER` means that the outbox has the messages up to this
+// one, and `all` that it has all of them. The input `report` prints a line of JSON for each peer, and then their number.
+// The program ends after `end`.
 
 package dev.pigeonhole
 
