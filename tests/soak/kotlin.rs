@@ -48,7 +48,7 @@ struct Seen {
     entries: Vec<Entry>,
     unread: u64,
     /// Own messages that are neither delivered nor read.
-    under_way: usize,
+    under_way: Vec<String>,
 }
 
 /// The state of an app: the conversation with each peer, and the requests in the outbox.
@@ -157,7 +157,7 @@ async fn rust_and_kotlin_clients_show_each_message_once_and_in_order() {
 }
 
 fn is_settled(reports: &BTreeMap<&str, Report>, each: u64) -> bool {
-    let is_whole = |seen: &Seen| seen.entries.len() as u64 >= 2 * each && (seen.unread, seen.under_way) == (0, 0);
+    let is_whole = |seen: &Seen| seen.entries.len() as u64 >= 2 * each && seen.unread == 0 && seen.under_way.is_empty();
     reports.len() == USERS.len() && reports.values().all(|all| all.outbox == 0 && all.seen.values().all(is_whole))
 }
 
@@ -190,6 +190,9 @@ fn check(server: &TestServer, reports: &BTreeMap<&str, Report>, each: u64, forgo
                     println!("{me} sees {} entries of {} with {peer}, others from {at:?}", seen.len(), log.len());
                     differing += 1;
                 }
+                for message in &reports[me].seen[peer].under_way {
+                    println!("{me} to {peer}: {message}, of {} entries", log.len());
+                }
             }
         }
     }
@@ -200,7 +203,7 @@ fn check(server: &TestServer, reports: &BTreeMap<&str, Report>, each: u64, forgo
         ("out of order", out_of_order as u64),
         ("forgotten", forgotten),
         ("differing views", differing),
-        ("not delivered", all_seen().map(|seen| seen.under_way as u64).sum()),
+        ("not delivered", all_seen().map(|seen| seen.under_way.len() as u64).sum()),
         ("unread", all_seen().map(|seen| seen.unread).sum()),
         ("in an outbox", reports.values().map(|report| report.outbox).sum()),
     ]
@@ -262,7 +265,9 @@ impl Rust {
                 seen.entries.push(match &item.content {
                     Content::Message(message) => {
                         let is_over = |progress| matches!(progress, &Progress::Delivered | &Progress::Read);
-                        seen.under_way += usize::from(!message.progress.as_ref().is_none_or(is_over));
+                        if !message.progress.as_ref().is_none_or(is_over) {
+                            seen.under_way.push(format!("{} is {:?}", message.body, message.progress));
+                        }
                         let seq = message.seq.map_or(0, Seq::value);
                         (seq, message.sender_id.to_string(), message.body.clone())
                     }
@@ -406,7 +411,7 @@ fn of_kotlin(seen: &Value) -> Seen {
     Seen {
         entries: items.iter().map(|it| (it[0].as_u64().unwrap_or_default(), text(&it[1]), text(&it[2]))).collect(),
         unread: seen["unread"].as_u64().unwrap(),
-        under_way: items.iter().filter(|item| !is_over(item)).count(),
+        under_way: items.iter().filter(|item| !is_over(item)).map(Value::to_string).collect(),
     }
 }
 
