@@ -6,6 +6,8 @@ import dev.pigeonhole.ffi.EngineSetup
 import dev.pigeonhole.ffi.Fault
 import dev.pigeonhole.ffi.directConversationId
 import java.io.File
+import java.nio.file.Files
+import java.nio.file.StandardCopyOption.ATOMIC_MOVE
 import java.util.UUID
 import java.util.concurrent.TimeUnit.SECONDS
 import kotlin.random.Random
@@ -266,7 +268,12 @@ public class Pigeonhole private constructor(
         /** The name of this installation, which must not go along to another device. */
         private fun deviceOf(folder: File): String {
             val file = File(folder, "device")
-            return if (file.exists()) file.readText() else UUID.randomUUID().toString().also(file::writeText)
+            if (file.length() == 0L) {
+                // A program that is killed here leaves no part of a name.
+                val written = File(folder, "device.new").apply { writeText(UUID.randomUUID().toString()) }
+                Files.move(written.toPath(), file.toPath(), ATOMIC_MOVE)
+            }
+            return file.readText()
         }
 
         private inline fun <T> public(call: () -> T): T = try {

@@ -93,6 +93,15 @@ class LocalServerTest {
     }
 
     @Test
+    fun `a client that was killed as it named its device starts again`() = test { server ->
+        val place = File(server.folder, "alice").apply { mkdirs() }
+        File(place, "device").createNewFile()
+        server.open("alice", Keep.OUTBOX).close()
+        assertEquals(36, File(place, "device").length())
+        assertEquals(false, File(place, "device.new").exists())
+    }
+
+    @Test
     fun `the token of another user dials nothing`() = test { server ->
         val alice = Pigeonhole.open(server.config("alice", Keep.OUTBOX)) { server.token("bob") }
         val offline = alice.state.first { it is State.Offline } as State.Offline
