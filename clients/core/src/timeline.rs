@@ -526,6 +526,11 @@ impl Timeline {
         marks.read = marks.read.max(read);
     }
 
+    /// The conversation has entries up to here. The view requests those that have not come.
+    pub(crate) fn ends_at(&mut self, last_seq: Seq) {
+        self.last_seq = self.last_seq.max(last_seq);
+    }
+
     /// Takes the server's last `seq` and read mark of the conversation.
     fn known(&mut self, last_seq: Seq) {
         self.last_seq = self.last_seq.max(last_seq);

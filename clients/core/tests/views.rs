@@ -37,6 +37,8 @@ struct Device {
     /// Requests that the server has not answered.
     asked: Vec<Value>,
     answers: BTreeMap<u64, Result<Value, String>>,
+    /// Loads of a slow store. `None`: the store is quick.
+    held: Option<Vec<Input>>,
 }
 
 impl Device {
@@ -44,7 +46,8 @@ impl Device {
         let setup = Setup { me: user("alice"), timing: Timing::default(), keeper: Keeper::Store, saved: store.saved() };
         let core = Core::new(setup, 7);
         let (shown, asked, answers) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
-        let mut device = Self { core, store, now: Moment::default(), wake_at: None, link: 0, shown, asked, answers };
+        let mut device =
+            Self { core, store, now: Moment::default(), wake_at: None, link: 0, shown, asked, answers, held: None };
         device.turn(vec![]);
         device
     }
@@ -78,7 +81,9 @@ impl Device {
                 | Output::Tell(_) => {}
             }
         }
-        if !loaded.is_empty() {
+        if let Some(held) = &mut self.held {
+            held.extend(loaded);
+        } else if !loaded.is_empty() {
             self.turn(loaded);
         }
     }
@@ -339,4 +344,54 @@ fn the_presence_of_the_open_conversation_is_watched() {
     device.answer("presence", &online);
     device.frame(&new(5, "bob"));
     assert!(device.asked.iter().all(|asked| asked["action"] != "presence"));
+}
+
+#[test]
+fn a_first_message_is_shown_whatever_comes_first() {
+    for loads_late in [false, true] {
+        for order in [[1, 50], [50, 1]] {
+            let mut device = Device::new(MemStore::new(user("alice")));
+            device.held = loads_late.then(Vec::new);
+            device.open(CHAT, bob(At::FirstUnread));
+            device.connect(&[]);
+            for limit in order {
+                let is_it = |asked: &Value| asked["action"] == "history" && asked["limit"] == limit;
+                let Some(at) = device.asked.iter().position(is_it) else { continue };
+                let asked = device.asked.remove(at);
+                let result = page(1..=1, 1);
+                device.frame(&json!({"type": "reply", "action": "history", "id": asked["id"], "result": result}));
+            }
+            while let Some(late) = device.held.as_mut().and_then(Vec::pop) {
+                device.turn(vec![late]);
+            }
+            while device.asked.iter().any(|asked| asked["action"] == "history") {
+                device.answer("history", &page(1..=1, 1));
+                while let Some(late) = device.held.as_mut().and_then(Vec::pop) {
+                    device.turn(vec![late]);
+                }
+            }
+            assert_eq!(device.lines(), ["s1 text 1"], "{loads_late} {order:?}");
+        }
+    }
+}
+
+#[test]
+fn an_entry_that_was_stored_before_the_subscription_is_requested() {
+    let channel = ConversationId::parse("ch_news").unwrap();
+    let post = |seq: u64| {
+        let mut post = message(seq, "bob");
+        post["conversation_id"] = json!(channel);
+        post
+    };
+    let page = |seqs: &[u64]| {
+        let posts: Vec<Value> = seqs.iter().map(|seq| post(*seq)).collect();
+        json!({"messages": posts, "more": false, "last_seq": seqs.last(), "members": []})
+    };
+    let mut device = Device::new(MemStore::new(user("alice")));
+    device.connect(&[]);
+    device.open(CHAT, ViewOf::Messages { with: Target::Conversation(channel.clone()), at: At::Newest });
+    device.answer("history", &page(&[1]));
+    device.answer("watch", &json!({"live": true, "last_seq": 2, "poll_ms": 60_000}));
+    device.answer("history", &page(&[1, 2]));
+    assert_eq!(device.lines(), ["s1 text 1", "s2 text 2"]);
 }

@@ -147,8 +147,7 @@ enum Purpose {
     /// The marks of the members.
     Marks(ViewId, ConversationId),
     Presence,
-    /// The reply has nothing for a view.
-    Nothing,
+    Watch(ConversationId),
 }
 
 #[derive(Debug)]
@@ -390,6 +389,12 @@ impl Views {
                     open.messages.timeline_mut().history(HistoryResult { messages: vec![], ..page });
                 }
             }
+            (Purpose::Watch(id), Ok(Reply::Watch(answer))) => {
+                // No event brings an entry that was stored between the page of a view and the subscription.
+                for view in self.open.values_mut().filter(|view| view.id == id) {
+                    view.messages.timeline_mut().ends_at(answer.last_seq);
+                }
+            }
             // Views stay as they are. After the next reconnect, they ask again.
             _ => {}
         }
@@ -446,7 +451,7 @@ impl Views {
                 self.open.insert(view, open);
                 match kind {
                     ConversationKind::Channel => {
-                        let ask = self.next_ask(Purpose::Nothing);
+                        let ask = self.next_ask(Purpose::Watch(id.clone()));
                         self.needs.push(Need::Watch(ask, id));
                     }
                     ConversationKind::Direct | ConversationKind::Group => self.ask_marks(view),
@@ -488,7 +493,7 @@ impl Views {
         self.loads.retain(|_, (of, _)| *of != view);
         self.asked.retain(|_, purpose| match purpose {
             Purpose::History(of, _) | Purpose::Marks(of, _) => *of != view,
-            Purpose::List | Purpose::Rows | Purpose::Channels | Purpose::Presence | Purpose::Nothing => true,
+            Purpose::List | Purpose::Rows | Purpose::Channels | Purpose::Presence | Purpose::Watch(_) => true,
         });
         match closed.kind {
             ConversationKind::Channel if self.open.values().all(|open| open.id != closed.id) => {
