@@ -113,6 +113,13 @@ async fn a_start_without_a_network_shows_everything_and_takes_messages() {
     bob.send_to(server.id("alice"), "hi").await.unwrap().stored().await.unwrap();
     let mut view = alice.direct(server.id("bob")).unwrap().messages(At::FirstUnread).unwrap();
     until(&mut view, |screen| bodies(screen) == ["hi"]).await;
+    // The store lists the conversation once its row has come.
+    let listed = async {
+        while alice.chats().await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, listed).await.unwrap();
     alice.close().await;
 
     let network = Network::to(&server).await;
