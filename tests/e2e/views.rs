@@ -86,25 +86,6 @@ async fn two_users_see_each_others_messages_ticks_and_typing() {
 }
 
 #[tokio::test]
-async fn the_presence_of_an_open_conversation_comes_by_itself() {
-    let (server, folder) = (TestServer::open().await, Folder::new("presence"));
-    let alice = user(&server, server.url(), "alice", &folder.0).await;
-    let bob = user(&server, server.url(), "bob", &folder.0).await;
-    // Each has written to the other, so each may see the other's presence.
-    bob.send_to(server.id("alice"), "hi").await.unwrap().stored().await.unwrap();
-    let with_bob = alice.direct(server.id("bob")).unwrap();
-    with_bob.send("hello").await.unwrap().stored().await.unwrap();
-    let mut view = with_bob.messages(At::Newest).unwrap();
-    let online = |screen: &Screen| screen.chat.as_ref()?.presence.as_ref().map(|presence| presence.online);
-    until(&mut view, |screen| online(screen) == Some(true)).await;
-    bob.close().await;
-    until(&mut view, |screen| online(screen) == Some(false)).await;
-    let _bob = user(&server, server.url(), "bob", &folder.0).await;
-    until(&mut view, |screen| online(screen) == Some(true)).await;
-    alice.close().await;
-}
-
-#[tokio::test]
 #[cfg_attr(feature = "aws", ignore = "cuts connections that have no TLS")]
 async fn a_start_without_a_network_shows_everything_and_takes_messages() {
     let (server, folder) = (TestServer::open().await, Folder::new("offline"));
