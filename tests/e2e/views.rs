@@ -1,15 +1,19 @@
 //! Views of the Rust client: what an interface draws, through connections that break and over restarts.
 
 use std::path::Path;
+use std::time::Duration;
 
 use pigeonhole_client::{
     At, Client, Config, Content, Filter, ListSnapshot, MessageItem, NewGroup, Progress, Screen, Seq, Target, Title,
     UserId, View,
 };
-use testkit::{Network, PATIENCE, TestServer};
+use testkit::{Network, TestServer};
 use tokio::time::timeout;
 
 use crate::client::{Folder, config};
+
+/// A receipt or a reply can be lost. The client finds that after up to 40 s of silence.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A user whose messages are in a store. Events are not awaited: the views show everything.
 async fn user(server: &TestServer, url: &str, name: &str, folder: &Path) -> Client {
