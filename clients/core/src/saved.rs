@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wire::{Action, ClientMsgId, ConversationId, EditRequest, MediaId, Request, Seq, Target, Timestamp, UserId};
 
+use crate::Error;
 use crate::group::Draft;
 use crate::media::Upload;
 
@@ -20,6 +21,15 @@ pub struct Queued {
     pub outgoing: Outgoing,
     /// When the user made it, by this device's clock. The client sets it if it is zero.
     pub made_at: Timestamp,
+}
+
+impl Queued {
+    /// Returns whether the user must see this refusal. A message that the user has taken back goes, and a change of a
+    /// message that is deleted: the message shows that itself.
+    pub(crate) fn shows_refusal(&self, error: &Error) -> bool {
+        let is_change = !matches!(self.outgoing, Outgoing::Message { .. });
+        *error != Error::Cancelled && !(is_change && error.code() == "gone")
+    }
 }
 
 /// A request of the app that the server stores.

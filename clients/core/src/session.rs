@@ -168,7 +168,7 @@ impl Core {
             Input::Typing(conversation_id) => self.typing(conversation_id, now),
             Input::Unwatch(conversation_id) => self.unwatch(&conversation_id),
             Input::Open { view, of } => self.open_view(view, of),
-            Input::Act { view, act } => self.act(view, act),
+            Input::Act { view, act } => self.views.act(view, act),
             Input::Close(view) => self.views.close(view),
             Input::Loaded { load, found } => self.loaded(load, *found),
             Input::ReadAll(conversation_id) => self.views.read_all(&conversation_id),

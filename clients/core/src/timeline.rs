@@ -412,13 +412,11 @@ impl Timeline {
         }
     }
 
-    /// Takes [`Event::Failed`](crate::Event::Failed). A message that the user has taken back goes, and a change of a
-    /// message that is deleted: the message shows that itself.
-    pub(crate) fn failed_for(&mut self, Queued { client_msg_id, outgoing, .. }: &Queued, error: &Error) {
-        self.failed(client_msg_id, error.code());
-        let is_change = !matches!(outgoing, Outgoing::Message { .. });
-        if *error == Error::Cancelled || is_change && error.code() == "gone" {
-            self.dismiss(client_msg_id);
+    /// Takes [`Event::Failed`](crate::Event::Failed).
+    pub(crate) fn failed_for(&mut self, queued: &Queued, error: &Error) {
+        self.failed(&queued.client_msg_id, error.code());
+        if !queued.shows_refusal(error) {
+            self.dismiss(&queued.client_msg_id);
         }
     }
 
@@ -533,7 +531,7 @@ impl Timeline {
 
     /// Takes the server's last `seq` and read mark of the conversation.
     fn known(&mut self, last_seq: Seq) {
-        self.last_seq = self.last_seq.max(last_seq);
+        self.ends_at(last_seq);
         self.is_known = true;
         if self.opened.as_ref().is_some_and(|opened| !opened.is_sure) {
             self.opened = Some(self.separator());

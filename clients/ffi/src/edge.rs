@@ -431,9 +431,7 @@ impl EdgeOutput {
         let Fault::Failed { code, reason, .. } = fault;
         Self::Refused { ask, code, reason }
     }
-}
 
-impl EdgeOutput {
     /// Returns the output for the caller. The engine carries out a load itself.
     pub(crate) fn of(output: Output) -> Result<Self, (LoadId, Load)> {
         Ok(match output {

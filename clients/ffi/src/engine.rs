@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pigeonhole_core::chat::Found;
 use pigeonhole_core::{Core, Input, Keeper, Moment, Queued, Saved, Setup, Step, StorageChange, Timing, Write};
-use pigeonhole_store::Store;
+use pigeonhole_store::{MESSAGES_MAX, Store, TIDY_AFTER};
 use serde_json::json;
 use wire::{ConversationId, Seq, Timestamp, UserId};
 
@@ -81,11 +81,6 @@ struct State {
     is_untidy: bool,
 }
 
-/// The number of messages that the store keeps. Beyond it, old ones that the user has read go.
-const MESSAGES_MAX: usize = 100_000;
-/// The store is tidied in a turn without inputs, when nothing has happened for this time, in milliseconds.
-const TIDY_AFTER: u64 = 2_000;
-
 #[uniffi::export]
 impl Engine {
     /// Opens the store, or creates one, and continues from it. The first turn dials.
@@ -138,8 +133,8 @@ impl Engine {
                     break wake_at;
                 }
             };
-            let tidy_at = state.is_untidy.then_some(now + TIDY_AFTER);
-            let wake_at = wake_at.map(Moment::millis).into_iter().chain(tidy_at).min();
+            let tidy_at = state.is_untidy.then(|| Moment::from_millis(now) + TIDY_AFTER);
+            let wake_at = wake_at.into_iter().chain(tidy_at).min().map(Moment::millis);
             Ok(Turn { outputs: std::mem::take(&mut state.outputs), wake_at })
         })
     }

@@ -13,9 +13,13 @@ pub fn now() -> Moment {
     Moment::from_millis(u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX))
 }
 
+#[expect(clippy::disallowed_methods, reason = "this is the edge of the program")]
+pub(crate) fn system_time() -> SystemTime {
+    SystemTime::now()
+}
+
 /// Returns the time of day by this device's clock.
-#[expect(clippy::disallowed_methods, reason = "the one place that asks for the time of day")]
 pub(crate) fn time_of_day() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = system_time().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use pigeonhole_core::{Keeper, Timing, TokenNeed};
+use pigeonhole_store::MESSAGES_MAX;
 
 /// The error of a token callback that has no token.
 pub type TokenError = Box<dyn StdError + Send + Sync>;
@@ -53,7 +54,7 @@ impl Config {
             device_id: uuid::Uuid::new_v4().to_string(),
             file: None,
             keeper: Keeper::App,
-            messages_max: 100_000,
+            messages_max: MESSAGES_MAX,
             timing: Timing::default(),
             token: Arc::new(move |need| token(need).boxed()),
         }

@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use pigeonhole_core::{Input, LinkId, token};
@@ -15,6 +15,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 use wire::DeviceId;
 
+use crate::clock::system_time;
 use crate::config::TokenSource;
 use crate::{Config, Error, Timing, TokenNeed, Why};
 
@@ -59,7 +60,7 @@ impl Dialer {
         request.headers_mut().insert(AUTHORIZATION, bearer);
         // Small frames that wait for a reply must not wait for each other.
         match connect_async_with_config(request, None, true).await {
-            Ok((socket, _)) => Ok((socket, token::time_left(&token, now()))),
+            Ok((socket, _)) => Ok((socket, token::time_left(&token, system_time()))),
             Err(tungstenite::Error::Http(response)) => match response.status().as_u16() {
                 status @ (401 | 403) => Err(Why::TokenRefused { status }),
                 status => Err(Why::Refused { status }),
@@ -67,11 +68,6 @@ impl Dialer {
             Err(error) => Err(unusable(error)),
         }
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "this is the edge of the program")]
-fn now() -> SystemTime {
-    SystemTime::now()
 }
 
 /// Runs until the connection ends, or until the other end of `frame_rx` is dropped.

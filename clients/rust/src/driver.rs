@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use pigeonhole_core::chat::{Load, LoadId, Shown, ViewId, ViewOf};
 use pigeonhole_core::{Ask, AskId, Core, Input, LinkId, Moment, Output, Put, PutEnd, PutNews, Queued, Step};
+use pigeonhole_store::TIDY_AFTER;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
@@ -25,8 +26,6 @@ use crate::{Error, Event, State, Stats, Why};
 const IDLE: Duration = Duration::from_secs(60 * 60);
 /// A turn takes up to this number of inputs, which share one transaction.
 const INPUTS_MAX: usize = 256;
-/// The store is tidied when nothing has happened for this time.
-const TIDY_AFTER: Duration = Duration::from_secs(2);
 
 /// The channel on which the app waits for a reply.
 pub(crate) type Waiter = oneshot::Sender<Result<Reply, Error>>;

@@ -12,6 +12,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pigeonhole_core::{Write, apply};
 use rusqlite::{Connection, TransactionBehavior};
@@ -174,6 +175,12 @@ impl Deref for Store {
         &self.reader
     }
 }
+
+/// The usual number of messages that a client keeps, for [`Store::tidy`].
+pub const MESSAGES_MAX: usize = 100_000;
+
+/// A client tidies its store when nothing has happened for this time.
+pub const TIDY_AFTER: Duration = Duration::from_secs(2);
 
 /// A locked file.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use pigeonhole_core::{Draft, Folded, KnownMember, Query, Saved, Window};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use wire::{Conversation, ConversationId, Message, Seq, Side, Target, Timestamp, UserId};
 
-use crate::rows::{floor_of, id_of, key_of, members_of, place_of, queued, seq_of, spans_of};
+use crate::rows::{floor_of, id_of, key_of, members_of, place_of, queued, row_of, seq_of, spans_of};
 use crate::{Error, MIGRATIONS, check_owner, damage, version_of};
 
 /// The number of hits whose texts a search reads in one step.
@@ -68,14 +68,6 @@ impl Reader {
         self.read(chats)
     }
 
-    /// Returns a row of the chat list.
-    ///
-    /// # Errors
-    /// The store can't be read.
-    pub fn chat(&self, id: &ConversationId) -> Result<Option<Conversation>, Error> {
-        self.read(|connection| chat(connection, id))
-    }
-
     /// Reads what a view needs.
     ///
     /// # Errors
@@ -84,7 +76,7 @@ impl Reader {
         self.read(|connection| match what {
             Load::Start => Ok(Found::Start { chats: chats(connection)?, drafts: drafts(connection)? }),
             Load::Window { conversation_id: id, side } => Ok(Found::Window {
-                row: chat(connection, id)?,
+                row: row_of(connection, id)?,
                 members: members_of(connection, id)?,
                 window: window(connection, id, *side, PAGE)?,
             }),
@@ -197,12 +189,6 @@ fn chats(connection: &Connection) -> Result<Vec<Conversation>, Error> {
     let mut list = connection.prepare_cached(list)?;
     let rows = list.query_map((), |row| row.get::<_, String>(0))?;
     rows.map(|row| Ok(serde_json::from_str(&row?)?)).collect()
-}
-
-fn chat(connection: &Connection, id: &ConversationId) -> Result<Option<Conversation>, Error> {
-    let mut select = connection.prepare_cached("SELECT listed FROM conversation WHERE id = ?")?;
-    let listed: Option<Option<String>> = select.query_row([id.as_str()], |row| row.get(0)).optional()?;
-    listed.flatten().map(|listed| Ok(serde_json::from_str(&listed)?)).transpose()
 }
 
 fn drafts(connection: &Connection) -> Result<BTreeMap<Target, Draft>, Error> {

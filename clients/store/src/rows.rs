@@ -85,12 +85,6 @@ impl<'a> Rows<'a> {
         Ok(Some((value, folded)))
     }
 
-    fn listed(&self, id: &ConversationId) -> Result<Option<String>, Error> {
-        let mut select = self.connection.prepare_cached("SELECT listed FROM conversation WHERE id = ?")?;
-        let listed: Option<Option<String>> = select.query_row([id.as_str()], |row| row.get(0)).optional()?;
-        Ok(listed.flatten())
-    }
-
     /// Replaces the words by which a search finds a message. The index must get the old words as they were.
     fn index(&self, key: i64, old_text: &str, new_text: &str) -> Result<(), Error> {
         let (old, new) = (words(old_text).join(" "), words(new_text).join(" "));
@@ -170,12 +164,12 @@ impl Tables for Rows<'_> {
     }
 
     fn row(&mut self, id: &ConversationId) -> Result<Option<Conversation>, Error> {
-        self.listed(id)?.map(|listed| Ok(serde_json::from_str(&listed)?)).transpose()
+        row_of(self.connection, id)
     }
 
     fn set_row(&mut self, row: &Conversation) -> Result<(), Error> {
         let num = self.number(&row.conversation_id)?;
-        let listed = match self.listed(&row.conversation_id)? {
+        let listed = match listed_of(self.connection, &row.conversation_id)? {
             Some(old) => row_with_rest(&old, row)?,
             None => serde_json::to_string(row)?,
         };
@@ -313,6 +307,17 @@ pub(crate) fn queued(request: &str) -> Option<Queued> {
 pub(crate) fn number_of(connection: &Connection, id: &ConversationId) -> Result<Option<i64>, Error> {
     let mut select = connection.prepare_cached("SELECT num FROM conversation WHERE id = ?")?;
     Ok(select.query_row([id.as_str()], |row| row.get(0)).optional()?)
+}
+
+/// Returns a row of the chat list.
+pub(crate) fn row_of(connection: &Connection, id: &ConversationId) -> Result<Option<Conversation>, Error> {
+    listed_of(connection, id)?.map(|listed| Ok(serde_json::from_str(&listed)?)).transpose()
+}
+
+fn listed_of(connection: &Connection, id: &ConversationId) -> Result<Option<String>, Error> {
+    let mut select = connection.prepare_cached("SELECT listed FROM conversation WHERE id = ?")?;
+    let listed: Option<Option<String>> = select.query_row([id.as_str()], |row| row.get(0)).optional()?;
+    Ok(listed.flatten())
 }
 
 /// Returns the number and the floor of a conversation.

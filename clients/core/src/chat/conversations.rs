@@ -151,8 +151,10 @@ impl Conversations {
                 }
             }
             Event::Failed { queued, error } => {
-                self.failed(&queued.client_msg_id, error.code());
-                self.chats.iter_mut().for_each(|chat| chat.timeline.failed_for(queued, error));
+                for chat in &mut self.chats {
+                    chat.timeline.failed_for(queued, error);
+                    chat.refused(&queued.client_msg_id, error.code());
+                }
             }
             // Events that no row shows.
             _ => {}
@@ -244,9 +246,7 @@ impl Conversations {
     pub(crate) fn failed(&mut self, client_msg_id: &ClientMsgId, code: &str) {
         for chat in &mut self.chats {
             chat.timeline.failed(client_msg_id, code);
-            if chat.conversation_id.is_none() && chat.key == made_key(client_msg_id) {
-                chat.failed = Some(code.to_owned());
-            }
+            chat.refused(client_msg_id, code);
         }
     }
 
@@ -364,16 +364,14 @@ impl Conversations {
         now: Moment,
         at: Timestamp,
     ) -> Option<ChatRow> {
-        let of_id = |chat: &&Chat| chat.conversation_id.as_ref() == Some(id);
         let of_peer = |chat: &&Chat| peer_id.is_some() && chat.peer_id.as_ref() == peer_id;
-        let chat = self.chats.iter().find(of_id).or_else(|| self.chats.iter().find(of_peer))?;
+        let chat = self.known(id).or_else(|| self.chats.iter().find(of_peer))?;
         Some(chat.row(now, at, &self.me))
     }
 
     /// Returns whether the conversation lacks its row of the chat list.
     pub(crate) fn lacks_row(&self, id: &ConversationId) -> bool {
-        let chat = self.chats.iter().find(|chat| chat.conversation_id.as_ref() == Some(id));
-        chat.is_some_and(|chat| match chat.timeline.kind() {
+        self.known(id).is_some_and(|chat| match chat.timeline.kind() {
             ConversationKind::Direct | ConversationKind::Group => chat.row_seq == Seq::ZERO,
             // Rows of channels are in another list, which is read at each start.
             ConversationKind::Channel => false,
@@ -382,7 +380,11 @@ impl Conversations {
 
     /// Returns the other user of a direct conversation.
     pub(crate) fn peer_of(&self, id: &ConversationId) -> Option<UserId> {
-        self.chats.iter().find(|chat| chat.conversation_id.as_ref() == Some(id))?.peer_id.clone()
+        self.known(id)?.peer_id.clone()
+    }
+
+    fn known(&self, id: &ConversationId) -> Option<&Chat> {
+        self.chats.iter().find(|chat| chat.conversation_id.as_ref() == Some(id))
     }
 
     /// Returns when a row changes without an input: a user is no longer typing, or a mute ends.
@@ -418,6 +420,13 @@ impl Chat {
             is_blocked: false,
             draft: None,
             presence: None,
+        }
+    }
+
+    /// The server refused to create this group, if it is the one of this request.
+    fn refused(&mut self, client_msg_id: &ClientMsgId, code: &str) {
+        if self.conversation_id.is_none() && self.key == made_key(client_msg_id) {
+            self.failed = Some(code.to_owned());
         }
     }
 

@@ -302,7 +302,13 @@ impl Views {
     }
 
     /// Takes what the store has. `unsent` is the outbox, and `refused` what the server refused for good.
-    pub(crate) fn loaded(&mut self, load: LoadId, found: Found, unsent: &[Queued], refused: &[(Queued, String)]) {
+    pub(crate) fn loaded(
+        &mut self,
+        load: LoadId,
+        found: Found,
+        unsent: impl FnOnce() -> Vec<Queued>,
+        refused: &[(Queued, String)],
+    ) {
         self.is_changed = true;
         let Some(chats) = &mut self.chats else { return };
         if let Some((view, side)) = self.loads.remove(&load) {
@@ -331,8 +337,8 @@ impl Views {
                     chats.draft_of(&target, Some(draft));
                 }
             }
-            for queued in unsent {
-                chats.queued(queued.clone());
+            for queued in unsent() {
+                chats.queued(queued);
             }
             for (queued, code) in refused {
                 chats.queued(queued.clone());

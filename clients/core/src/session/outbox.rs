@@ -324,7 +324,7 @@ impl Core {
     pub(super) fn failed(&mut self, Waiting { queued, ask, .. }: Waiting, error: Error) {
         self.stats.failed += 1;
         let (client_msg_id, code) = (queued.client_msg_id.clone(), error.code().to_owned());
-        if self.keeper == Keeper::Store && stays(&queued, &error) {
+        if self.keeper == Keeper::Store && queued.shows_refusal(&error) {
             self.save(StorageChange::Refused { client_msg_id, code: code.clone() });
             self.refused.push((queued.clone(), code));
         } else {
@@ -335,10 +335,4 @@ impl Core {
         }
         self.tell(Event::Failed { queued, error });
     }
-}
-
-/// Returns whether the user must see that the request was refused. A [`Timeline`](crate::Timeline) shows the same ones.
-fn stays(queued: &Queued, error: &Error) -> bool {
-    let is_change = !matches!(queued.outgoing, Outgoing::Message { .. });
-    *error != Error::Cancelled && !(is_change && error.code() == "gone")
 }

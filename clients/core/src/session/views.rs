@@ -3,7 +3,7 @@
 use wire::{ClientMsgId, Target};
 
 use super::{AskId, Core};
-use crate::chat::{Act, Found, LoadId, Need, ViewId, ViewOf};
+use crate::chat::{Found, LoadId, Need, ViewId, ViewOf};
 use crate::group::Draft;
 use crate::saved::StorageChange;
 use crate::turn::{Keeper, Output};
@@ -15,13 +15,8 @@ impl Core {
         self.views.open(view, of, &unsent, &self.refused);
     }
 
-    pub(super) fn act(&mut self, view: ViewId, act: Act) {
-        self.views.act(view, act);
-    }
-
     pub(super) fn loaded(&mut self, load: LoadId, found: Found) {
-        let unsent = self.outbox.waiting();
-        self.views.loaded(load, found, &unsent, &self.refused);
+        self.views.loaded(load, found, || self.outbox.waiting(), &self.refused);
     }
 
     pub(super) fn draft(&mut self, target: Target, draft: Option<Draft>) {
