@@ -83,7 +83,7 @@ const step = fc.oneof(
 
 const before = fc.array(fc.tuple(fc.nat(5), fc.nat(5)), { minLength: 3, maxLength: 3 });
 
-it("every message once, in order and acknowledged", { timeout: 60_000 }, () => {
+it("every message once, in order and acknowledged", { timeout: 300_000 }, () => {
   const property = fc.property(before, fc.array(step, { maxLength: 250, size: "max" }), (said, steps) => {
     const world = new World(said);
     for (const take of steps) {

@@ -361,7 +361,7 @@ const input: fc.Arbitrary<(world: World) => void> = fc.oneof(
   { weight: 1, arbitrary: fc.tuple(place, fc.boolean()).map((of) => (world: World) => world.refused(...of)) },
 );
 
-it("what is shown is the fold of the log, whatever order it comes in", { timeout: 60_000 }, () => {
+it("what is shown is the fold of the log, whatever order it comes in", { timeout: 300_000 }, () => {
   const some = fc.array(input, { maxLength: 30, size: "max" });
   const all = fc.array(did, { minLength: 1, maxLength: 14, size: "max" }).chain((log) => {
     const seqs = log.map((_, at) => at);

@@ -28,7 +28,7 @@ const inputs: fc.Arbitrary<Input> = fc.oneof(
   { weight: 1, arbitrary: fc.constant((world: World) => world.timeline.close()) },
 );
 
-it("in order, nothing twice, no tick falls, and in the end everything is there", { timeout: 60_000 }, () => {
+it("in order, nothing twice, no tick falls, and in the end everything is there", { timeout: 300_000 }, () => {
   const property = fc.property(conversations, fc.array(inputs, { maxLength: 40, size: "max" }), (writers, steps) => {
     const world = new World(writers);
     for (const take of steps) {
