@@ -348,3 +348,18 @@ proptest! {
         prop_assert!(shown.len() >= (PAGE / 2).min(world.last), "{} of {}", shown.len(), world.last);
     }
 }
+
+#[test]
+fn a_view_that_opened_without_a_network_gets_the_entries_below_those_of_the_store() {
+    let mut world = World { last: 85, store: MemStore::new(user(ME)), is_offline: true, requests: 0 };
+    for message in World::entries(2, 3) {
+        world.store.apply(&[Write::Entry(message)]);
+    }
+    let mut view = view(At::FirstUnread);
+    world.serve(&mut view).unwrap();
+    assert_eq!(numbers(view.snapshot()), [2, 3]);
+    go(&mut world, &mut view, &Move::Online);
+    world.serve(&mut view).unwrap();
+    assert_eq!(numbers(view.snapshot()).first(), Some(&1));
+    assert!(!view.snapshot().has_older);
+}

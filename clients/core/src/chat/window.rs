@@ -85,6 +85,10 @@ impl Window {
             let end = up_to(bound).min(above + self.newer);
             self.newer -= end - above;
             let to = if end > above { rows.get(end - 1).copied().unwrap_or(to) } else { to };
+            // Without a network, the first entries come from behind a gap, and those below them come later.
+            if end > above && !timeline.spans().iter().any(|span| span.from <= self.from && self.from <= span.to) {
+                self.from = rows.get(above).copied().unwrap_or(self.from);
+            }
             let is_end = end == rows.len() && timeline.is_known() && end_of_whole(timeline, to) >= timeline.last_seq();
             self.to = if is_end { None } else { Some(to) };
         }
