@@ -211,6 +211,20 @@ pub enum StorageChange {
     },
     /// The whole chat list has come.
     Listed,
+    /// The user has read the conversation up to here, and the server does not know it yet.
+    Read {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// Up to here, this one included.
+        seq: Seq,
+    },
+    /// The server knows the read mark up to here, or refused it.
+    ReadTold {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// Up to here, this one included.
+        seq: Seq,
+    },
 }
 
 /// All that is remembered.
@@ -226,6 +240,8 @@ pub struct Saved {
     pub refused: Vec<(Queued, String)>,
     /// The whole chat list has come.
     pub listed: bool,
+    /// The user's read marks that the server does not know yet.
+    pub reads: BTreeMap<ConversationId, Seq>,
 }
 
 impl Saved {
@@ -258,6 +274,15 @@ impl Saved {
                 *held = (*held).max(*seq);
             }
             StorageChange::CaughtUp(at) => self.caught_up = Some(*at),
+            StorageChange::Read { conversation_id, seq } => {
+                let read = self.reads.entry(conversation_id.clone()).or_default();
+                *read = (*read).max(*seq);
+            }
+            StorageChange::ReadTold { conversation_id, seq } => {
+                if self.reads.get(conversation_id).is_some_and(|read| read <= seq) {
+                    self.reads.remove(conversation_id);
+                }
+            }
         }
     }
 }

@@ -98,7 +98,7 @@ impl Core {
             outbox: Outbox::new(saved.outbox),
             conversations: Conversations::new(saved.held),
             catch_up: CatchUp::new(saved.caught_up),
-            reports: Reports::default(),
+            reports: Reports::new(saved.reads),
             typing: Typing::default(),
             watching: Watching::default(),
             presences: Presences::default(),
@@ -173,6 +173,7 @@ impl Core {
             Input::Loaded { load, found } => self.loaded(load, *found),
             Input::ReadAll(conversation_id) => self.views.read_all(&conversation_id),
             Input::Draft { target, draft } => self.draft(target, draft),
+            Input::Place { conversation_id, seq, path } => self.place(conversation_id, seq, path),
             Input::Dismiss(client_msg_id) => self.dismiss(&client_msg_id),
             Input::Zone(zone) => self.views.set_zone(zone),
         }

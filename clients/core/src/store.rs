@@ -327,13 +327,17 @@ pub fn apply<T: Tables>(tables: &mut T, me: &UserId, write: &Write) -> Result<()
         }
         Write::Row(row) => match tables.row(&row.conversation_id)? {
             Some(known) if known.last_seq > row.last_seq => Ok(()),
-            _ => {
+            known => {
                 list(tables, row.clone())?;
+                if let Some(known) = known {
+                    // The server may not know the user's newest marks yet.
+                    raise_own(tables, &row.conversation_id, known.delivered_seq, known.read_seq)?;
+                }
                 row.first_seq.map_or(Ok(()), |first_seq| hide_below(tables, &row.conversation_id, first_seq))
             }
         },
         Write::Read { conversation_id, seq, unread, mentions } => match tables.row(conversation_id)? {
-            Some(row) if row.read_seq < *seq => {
+            Some(row) if row.read_seq <= *seq => {
                 list(tables, Conversation { read_seq: *seq, unread: *unread, mentions: *mentions, ..row })
             }
             _ => Ok(()),
@@ -341,7 +345,7 @@ pub fn apply<T: Tables>(tables: &mut T, me: &UserId, write: &Write) -> Result<()
         Write::Marks { conversation_id, members } => {
             raise(tables, conversation_id, members)?;
             let own = members.iter().find(|member| member.user_id == *me);
-            own.map_or(Ok(()), |own| raise_own(tables, conversation_id, own))
+            own.map_or(Ok(()), |own| raise_own(tables, conversation_id, own.delivered_seq, own.read_seq))
         }
         Write::Settings(settings) => set(tables, me, settings),
         Write::Members { conversation_id, members } => replace(tables, conversation_id, members),
@@ -353,7 +357,12 @@ pub fn apply<T: Tables>(tables: &mut T, me: &UserId, write: &Write) -> Result<()
             tables.remove_below(conversation_id, *first_seq)?;
             cut_spans(tables, conversation_id, *first_seq)
         }
-        Write::Change(change) => tables.save(change),
+        Write::Change(change) => {
+            if let StorageChange::Read { conversation_id, seq } = change {
+                raise_own(tables, conversation_id, *seq, *seq)?;
+            }
+            tables.save(change)
+        }
     }
 }
 
@@ -436,12 +445,12 @@ fn hide_below<T: Tables>(tables: &mut T, id: &ConversationId, first_seq: Seq) ->
     tables.row(id)?.map_or(Ok(()), |row| list(tables, row))
 }
 
-/// Takes the user's mark, which another device has set.
-fn raise_own<T: Tables>(tables: &mut T, id: &ConversationId, own: &Member) -> Result<(), T::Error> {
+/// Takes the user's marks, which the user has set here or on another device.
+fn raise_own<T: Tables>(tables: &mut T, id: &ConversationId, delivered: Seq, read: Seq) -> Result<(), T::Error> {
     let Some(mut row) = tables.row(id)? else { return Ok(()) };
-    row.delivered_seq = row.delivered_seq.max(own.delivered_seq);
-    if row.read_seq < own.read_seq {
-        row.read_seq = own.read_seq;
+    row.delivered_seq = row.delivered_seq.max(delivered);
+    if row.read_seq < read {
+        row.read_seq = read;
         // At most what is above the mark. The next row from the server has the number.
         row.unread = row.unread.min(row.last_seq.above(row.read_seq));
         row.mentions = row.mentions.map(|mentions| mentions.min(row.unread));

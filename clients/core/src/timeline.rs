@@ -464,6 +464,11 @@ impl Timeline {
         self.unsent.retain(|unsent| !unsent.is(client_msg_id) || unsent.error.is_none());
     }
 
+    /// The request is stored, and its entry came before.
+    pub(crate) fn settled(&mut self, client_msg_id: &ClientMsgId) {
+        self.unsent.retain(|unsent| !unsent.is(client_msg_id));
+    }
+
     /// Records that a member is typing now, from [`Event::Typing`](crate::Event::Typing).
     pub fn typing(&mut self, user_id: &UserId, now: Moment) {
         if *user_id != self.user_id {

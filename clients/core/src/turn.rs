@@ -126,6 +126,16 @@ pub enum Input {
         /// The text.
         draft: Option<Draft>,
     },
+    /// The file of a message's attachment is on this device. Items of views have its path. The store removes the file
+    /// when the message is deleted or no longer kept.
+    Place {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// The message.
+        seq: Seq,
+        /// `None`: the file no longer exists.
+        path: Option<String>,
+    },
     /// The user discards a request that the server refused for good.
     Dismiss(ClientMsgId),
     /// The user's time zone, at the start and whenever it changes. Without it, days are those of UTC.

@@ -1,13 +1,17 @@
 //! A property test against a small model of the server, with any interleaving, duplication and loss of frames,
 //! connections, devices and restarts. In the end, every message has come once and in order, also of a subscribed
 //! channel, and all are acknowledged. A client that stores its messages has all of them in its store, although power
-//! failed and commits failed.
+//! failed and commits failed. Its views show the same as those that begin from the store, from the file, and from nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "a panic is the test's report")]
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use pigeonhole_core::chat::{
+    Act, At, ChatRow, Content, Filter, Item, ListSnapshot, Run, Screen, Shown, ViewId, ViewOf,
+};
 use pigeonhole_core::{
     About, Ask, AskId, Core, Event, Input, Keeper, LinkId, MemStore, Moment, Outgoing, Output, Put, PutEnd, PutNews,
     Queued, Saved, Setup, Source, Step as Turn, Timing, Upload, Why, Window,
@@ -15,15 +19,20 @@ use pigeonhole_core::{
 use pigeonhole_store::Store;
 use proptest::prelude::*;
 use wire::{
-    AckEntry, AckResult, Action, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings,
-    DeleteRequest, DeleteResult, DeviceId, DeviceRequest, DeviceResult, Digest, DrainResult, EditRequest, EditResult,
-    FileName, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Kind, LastMessage, MediaId, Member, Message,
-    MessageId, MimeType, PingResult, ReactRequest, ReactResult, ReadRequest, ReadResult, Refusal, Reply, Request,
-    SendRequest, SendResult, Seq, ServerEvent, Settings, SettingsResult, Side, Target, Timestamp, UploadRequest,
-    UploadResult, UploadedRequest, UploadedResult, UserId, WatchResult, error_frame, reply_frame,
+    AckEntry, AckResult, Action, ChannelsResult, ClientMsgId, Conversation, ConversationId, ConversationKind,
+    ConversationSettings, DeleteRequest, DeleteResult, DeviceId, DeviceRequest, DeviceResult, Digest, DrainResult,
+    EditRequest, EditResult, FileName, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Kind, LastMessage,
+    MediaId, Member, Message, MessageId, MimeType, PingResult, PresenceResult, ReactRequest, ReactResult, ReadRequest,
+    ReadResult, Refusal, Reply, Request, SendRequest, SendResult, Seq, ServerEvent, Settings, SettingsResult, Side,
+    Target, Timestamp, UploadRequest, UploadResult, UploadedRequest, UploadedResult, UserId, WatchResult, error_frame,
+    reply_frame,
 };
 
 const PEERS: [&str; 3] = ["bob", "carol", "dave"];
+/// The views of the conversations with the peers, of the chat list, and of the channel.
+const VIEWS: ViewId = 5;
+/// The last one is opened at the end, since the app itself watches the channel until then.
+const OPENED: ViewId = 4;
 /// Small pages, so that there are several.
 const DRAIN_MAX: usize = 3;
 const PAGE_MAX: usize = 2;
@@ -62,8 +71,51 @@ impl Said {
         &self.messages[usize::try_from(seq.value()).unwrap().min(self.messages.len())..]
     }
 
+    fn before(&self, seq: Seq) -> &[Message] {
+        let end = usize::try_from(seq.previous().value()).unwrap();
+        &self.messages[..end.min(self.messages.len())]
+    }
+
     fn unread(&self) -> u64 {
-        self.after(self.read).iter().filter(|message| message.sender_id != "alice").count() as u64
+        let counts = |message: &&Message| {
+            message.kind.counts() && message.sender_id != "alice" && !(message.seq == Seq::FIRST && self.is_deleted())
+        };
+        self.after(self.read).iter().filter(counts).count() as u64
+    }
+
+    /// Returns whether the first message is deleted. No other one ever is.
+    fn is_deleted(&self) -> bool {
+        self.messages.iter().any(|message| message.kind == Kind::Delete)
+    }
+
+    /// Returns the entries as the server reads them, the first message in its current state.
+    fn as_read(&self, entries: &[Message]) -> Vec<Message> {
+        let mut entries = entries.to_vec();
+        for message in entries.iter_mut().filter(|message| message.seq == Seq::FIRST) {
+            for change in &self.messages {
+                match change.kind {
+                    Kind::Edit if message.deleted_at.is_none() => {
+                        message.body.clone_from(&change.body);
+                        (message.edited_at, message.version) = (Some(change.sent_at), change.version);
+                    }
+                    Kind::Delete if message.deleted_at.is_none() => {
+                        message.body.clear();
+                        (message.edited_at, message.version) = (None, None);
+                        (message.deleted_at, message.deleted_by) =
+                            (Some(change.sent_at), Some(change.sender_id.clone()));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        entries
+    }
+
+    /// Returns the row's last message, and its text as it is now.
+    fn line(&self) -> Option<(&Message, String)> {
+        let last = self.messages.iter().rfind(|message| message.kind.is_listed())?;
+        let edit = self.messages.iter().rfind(|message| message.kind == Kind::Edit).filter(|_| last.seq == Seq::FIRST);
+        Some((last, edit.unwrap_or(last).body.clone()))
     }
 }
 
@@ -97,8 +149,12 @@ impl Server {
     ) -> Message {
         self.clock_ms += 1;
         let said = self.said.entry(conversation.clone()).or_default();
+        let is_change = matches!(kind, Kind::Edit | Kind::Delete | Kind::Reaction);
+        let version = (kind == Kind::Edit).then(|| said.last().next().value());
         let message = Message {
             kind,
+            version,
+            target_seq: is_change.then_some(Seq::FIRST),
             client_msg_id: ClientMsgId::parse(client_msg_id).ok(),
             ..Message::text(
                 conversation.clone(),
@@ -167,7 +223,9 @@ impl Server {
                 }
                 WatchResult { live, last_seq: self.said[&channel()].last(), poll_ms: 10_000 }.into()
             }
-            Action::Typing(_) | Action::Presence(_) => panic!("nobody asks for it here: {frame}"),
+            Action::Presence(_) => PresenceResult { users: vec![], watched: vec![] }.into(),
+            Action::Channels(_) => ChannelsResult { conversations: vec![], next_cursor: None }.into(),
+            Action::Typing(_) => panic!("nobody types here: {frame}"),
             Action::Ack(request) => {
                 self.acknowledge(&request.up_to);
                 AckResult {}.into()
@@ -183,7 +241,10 @@ impl Server {
                 ReadResult { unread: said.unread(), mentions: None }.into()
             }
             Action::Inbox(request) => self.inbox(&request).into(),
-            Action::History(request) => self.history(&request).into(),
+            Action::History(request) => match self.history(&request) {
+                Ok(reply) => reply,
+                Err(refusal) => return error_frame(Some(name), request_id.as_ref(), &refusal),
+            },
             Action::Settings(settings) => {
                 self.set(&settings);
                 SettingsResult {}.into()
@@ -257,8 +318,8 @@ impl Server {
         let known = self.stored(conversation, client_msg_id);
         let duplicate = known.is_some();
         let message = known.unwrap_or_else(|| self.append(conversation, "alice", client_msg_id.as_str(), kind, body));
-        let Message { conversation_id, seq, message_id, sent_at, .. } = message;
-        SendResult { conversation_id, seq, message_id, sent_at, duplicate, version: None }
+        let Message { conversation_id, seq, message_id, sent_at, version, .. } = message;
+        SendResult { conversation_id, seq, message_id, sent_at, duplicate, version }
     }
 
     fn set(&mut self, settings: &Settings) {
@@ -269,9 +330,11 @@ impl Server {
     }
 
     fn drain(&self) -> DrainResult {
-        let pending: Vec<&Message> = self.pendable().flat_map(|(_, said)| said.after(said.delivered)).collect();
-        let more = pending.len() > DRAIN_MAX;
-        DrainResult { messages: pending.into_iter().take(DRAIN_MAX).cloned().collect(), more }
+        let pending = self.pendable().flat_map(|(_, said)| said.as_read(said.after(said.delivered)));
+        let mut messages: Vec<Message> = pending.collect();
+        let more = messages.len() > DRAIN_MAX;
+        messages.truncate(DRAIN_MAX);
+        DrainResult { messages, more }
     }
 
     fn inbox(&self, InboxRequest { cursor, .. }: &InboxRequest) -> InboxResult {
@@ -281,7 +344,9 @@ impl Server {
         rows.sort_by_key(|(_, said)| std::cmp::Reverse(said.messages.last().unwrap().sent_at));
         let from: usize = cursor.as_ref().map_or(0, |cursor| cursor.parse().unwrap());
         let row = |(id, said): (&ConversationId, &Said)| {
-            let Message { seq, sender_id, kind, body, sent_at, .. } = said.messages.last().unwrap().clone();
+            let (line, text) = said.line().unwrap();
+            let Message { seq, sender_id, kind, sent_at, .. } = line.clone();
+            let deleted = seq == Seq::FIRST && said.is_deleted();
             Conversation {
                 conversation_id: id.clone(),
                 kind: ConversationKind::Direct,
@@ -297,16 +362,16 @@ impl Server {
                     seq,
                     sender_id,
                     kind,
-                    preview: body,
+                    preview: if deleted { String::new() } else { text },
                     sent_at,
-                    deleted: false,
+                    deleted,
                     system: None,
                 },
                 unread: said.unread(),
                 mentions: None,
                 delivered_seq: said.delivered,
                 read_seq: said.read,
-                last_seq: seq,
+                last_seq: said.last(),
                 muted_until: None,
                 mute_mentions: false,
                 archived: said.archived,
@@ -318,18 +383,23 @@ impl Server {
         InboxResult { conversations, next_cursor: more.then(|| (from + PAGE_MAX).to_string()) }
     }
 
-    fn history(&self, HistoryRequest { conversation_id, side, .. }: &HistoryRequest) -> HistoryResult {
-        let said = &self.said[conversation_id];
-        let from = if let Side::After(seq) = side { *seq } else { said.last().previous() };
-        let found = said.after(from);
+    fn history(&self, HistoryRequest { conversation_id, side, .. }: &HistoryRequest) -> Result<Reply, Refusal> {
+        let said = self.said.get(conversation_id).ok_or(Refusal::NotMember)?;
+        let (found, is_older) = match side {
+            Side::After(seq) => (said.after(*seq), false),
+            Side::Before(seq) => (said.before(*seq), true),
+            Side::Newest => (said.messages.as_slice(), true),
+        };
+        let skipped = if is_older { found.len().saturating_sub(PAGE_MAX) } else { 0 };
         let alice = Member { user_id: user("alice"), delivered_seq: said.delivered, read_seq: said.read };
-        HistoryResult {
+        Ok(HistoryResult {
             first_seq: None,
-            messages: found.iter().take(PAGE_MAX).cloned().collect(),
+            messages: said.as_read(&found[skipped..found.len().min(skipped + PAGE_MAX)]),
             more: found.len() > PAGE_MAX,
             last_seq: said.last(),
             members: vec![alice],
         }
+        .into())
     }
 }
 
@@ -377,6 +447,12 @@ enum Step {
     Handle,
     Read,
     Archive(bool),
+    /// The app shows a view, in place of the one with this number.
+    Show(ViewId),
+    Hide(ViewId),
+    Scroll(ViewId, Act),
+    /// All that a view shows was on the screen.
+    See(ViewId),
     Wait(u64),
     Wake,
     FailNext(Failure),
@@ -411,6 +487,12 @@ fn step() -> impl Strategy<Value = Step> {
         8 => Just(Step::Handle),
         1 => Just(Step::Read),
         1 => any::<bool>().prop_map(Step::Archive),
+        2 => (0..OPENED).prop_map(Step::Show),
+        1 => (0..OPENED).prop_map(Step::Hide),
+        2 => (0..OPENED, prop::bool::ANY).prop_map(|(view, older)| {
+            Step::Scroll(view, if older { Act::Older } else { Act::Newer })
+        }),
+        1 => (0..OPENED).prop_map(Step::See),
         4 => (1..8_000_u64).prop_map(Step::Wait),
         1 => Just(Step::Wake),
         1 => failure().prop_map(Step::FailNext),
@@ -493,6 +575,9 @@ struct World {
     reads: BTreeMap<ConversationId, Seq>,
     /// Settings whose result the app awaits.
     settings: BTreeSet<AskId>,
+    /// The open views, and what each one shows.
+    open: BTreeSet<ViewId>,
+    shown: BTreeMap<ViewId, Shown>,
     count: u64,
 }
 
@@ -545,6 +630,8 @@ impl World {
             puts: VecDeque::new(),
             reads: BTreeMap::new(),
             settings: BTreeSet::new(),
+            open: BTreeSet::new(),
+            shown: BTreeMap::new(),
             count: 0,
         };
         world.watch();
@@ -608,7 +695,19 @@ impl World {
             }
             Output::Tell(Event::Message { message, .. }) if self.keeper == Keeper::Store => self.got(&message),
             Output::Tell(event) => self.events.push_back(event),
-            Output::Load { .. } | Output::Show { .. } => unreachable!("no view is open"),
+            Output::Load { load, what } => {
+                let found = self.store.load(&what);
+                if let Some(file) = &mut self.file {
+                    assert_eq!(file.store().load(&what).unwrap(), found);
+                }
+                self.inputs.push(Input::Loaded { load, found: Box::new(found) });
+            }
+            Output::Show { view, shown } => {
+                // A turn whose commit failed can show a view that the app has closed since.
+                if self.open.contains(&view) {
+                    self.shown.insert(view, shown);
+                }
+            }
             Output::Answer { ask, result } => {
                 assert!(!self.settings.remove(&ask) || result.is_ok(), "{result:?}");
             }
@@ -631,7 +730,11 @@ impl World {
         let kept = if self.keeper == Keeper::Store { self.durable.saved() } else { self.store.saved() };
         // Nothing of a channel is ever pending.
         for AckEntry { conversation_id, seq } in marks.into_iter().filter(|mark| mark.conversation_id != channel()) {
-            assert!(kept.held[&conversation_id] >= seq, "{conversation_id} {seq} of {:?}", kept.held);
+            // A view can have read the entry from a page, before this device has begun the conversation.
+            let spans = self.durable.window(&conversation_id, Side::Newest, 0).spans;
+            let is_kept = kept.held.get(&conversation_id).is_some_and(|held| *held >= seq)
+                || spans.iter().any(|span| (span.from..=span.to).contains(&seq));
+            assert!(is_kept, "{conversation_id} {seq} of {:?}, {spans:?}", kept.held);
         }
     }
 
@@ -657,6 +760,8 @@ impl World {
         self.events.clear();
         self.reads.clear();
         self.settings.clear();
+        self.open.clear();
+        self.shown.clear();
         self.puts.clear();
         if self.count.is_multiple_of(3) {
             // A day later: what was not sent has ended.
@@ -847,17 +952,21 @@ impl World {
 
     fn send(&mut self, peer: &str, by_conversation: bool) {
         let conversation = conversation_with(peer);
-        let known = self.server.said.contains_key(&conversation);
-        let target =
-            if by_conversation && known { Target::Conversation(conversation) } else { Target::User(user(peer)) };
+        let first = self.server.said.get(&conversation).and_then(|said| said.messages.first());
+        let is_own = first.is_some_and(|message| message.sender_id == "alice");
+        let target = if by_conversation && first.is_some() {
+            Target::Conversation(conversation)
+        } else {
+            Target::User(user(peer))
+        };
         let client_msg_id = ClientMsgId::parse(&format!("m{}", self.count)).unwrap();
         let (seq, body) = (Seq::ZERO.next(), "hi".to_owned());
         let key = client_msg_id.clone();
         let outgoing = match (target.clone(), self.count % 4) {
-            (Target::Conversation(conversation_id), 0) => {
+            (Target::Conversation(conversation_id), 0) if is_own => {
                 Outgoing::Request(EditRequest { conversation_id, seq, client_msg_id: key, body }.into())
             }
-            (Target::Conversation(conversation_id), 1) => {
+            (Target::Conversation(conversation_id), 1) if is_own => {
                 Outgoing::Request(DeleteRequest { conversation_id, seq, client_msg_id: key }.into())
             }
             (Target::Conversation(conversation_id), 2) => {
@@ -897,7 +1006,8 @@ impl World {
             Step::FailToOpen(how) => self.fail_to_open(how),
             Step::PeerSays(peer) => {
                 let id = format!("p{}", self.count);
-                let kind = if self.count.is_multiple_of(3) { Kind::Reaction } else { Kind::Text };
+                let is_first = !self.server.said.contains_key(&conversation_with(PEERS[peer]));
+                let kind = if self.count.is_multiple_of(3) && !is_first { Kind::Reaction } else { Kind::Text };
                 let message = self.server.append(&conversation_with(PEERS[peer]), PEERS[peer], &id, kind, "hello");
                 self.push(&message);
             }
@@ -926,6 +1036,15 @@ impl World {
                 }
             }
             Step::Archive(archived) => self.archive(archived),
+            Step::Show(_) | Step::Hide(_) | Step::Scroll(..) | Step::See(_) if self.keeper == Keeper::App => {}
+            Step::Show(view) => self.show(view),
+            Step::Hide(view) => {
+                self.open.remove(&view);
+                self.shown.remove(&view);
+                self.inputs.push(Input::Close(view));
+            }
+            Step::Scroll(view, act) => self.inputs.push(Input::Act { view, act }),
+            Step::See(view) => self.see(view),
             Step::Wait(ms) => self.now += Duration::from_millis(ms),
             Step::Wake => self.inputs.push(Input::Wake),
             Step::FailNext(how) => self.server.fails = Some(how),
@@ -939,6 +1058,20 @@ impl World {
         }
         if alone {
             self.turn();
+        }
+    }
+
+    fn show(&mut self, view: ViewId) {
+        self.open.insert(view);
+        self.shown.remove(&view);
+        let at = if self.count.is_multiple_of(2) { At::FirstUnread } else { At::Newest };
+        self.inputs.push(Input::Open { view, of: view_of(view, at) });
+    }
+
+    fn see(&mut self, view: ViewId) {
+        let Some(Shown::Messages(screen)) = self.shown.get(&view) else { return };
+        if let Some(item) = screen.messages.items.last() {
+            self.inputs.push(Input::Act { view, act: Act::Seen(item.key.clone()) });
         }
     }
 
@@ -969,6 +1102,7 @@ impl World {
             while self.wires.values().any(|wire| !wire.up.is_empty() || !wire.down.is_empty())
                 || !self.events.is_empty()
                 || !self.puts.is_empty()
+                || !self.inputs.is_empty()
             {
                 self.put(0);
                 self.turn();
@@ -1032,6 +1166,7 @@ impl World {
         assert!(self.settings.is_empty(), "each setting is answered");
         if self.keeper == Keeper::Store {
             self.check_store();
+            self.check_views();
         }
     }
 }
@@ -1058,6 +1193,85 @@ impl World {
             let (one, other): (Window, Window) =
                 (file.window(id, Side::Newest, 99).unwrap(), self.store.window(id, Side::Newest, 99));
             assert_eq!(one, other, "{id}");
+        }
+    }
+}
+
+/// The content of a view.
+fn view_of(view: ViewId, at: At) -> ViewOf {
+    let peer = usize::try_from(view).ok().and_then(|at| PEERS.get(at));
+    let with = match (peer, view) {
+        (Some(peer), _) => conversation_with(peer),
+        (None, OPENED) => channel(),
+        // Only a server has the rows of channels.
+        (None, _) => return ViewOf::Chats(Filter { kinds: vec![ConversationKind::Direct], ..Filter::default() }),
+    };
+    ViewOf::Messages { with: Target::Conversation(with), at }
+}
+
+/// Returns the part of a view that does not depend on the time when it was opened.
+fn essence(screen: &Screen) -> Vec<Item> {
+    let items = screen.messages.items.iter().filter(|item| !matches!(item.content, Content::Unread { .. }));
+    let mut items: Vec<Item> = items.map(|item| Item::clone(item)).collect();
+    for item in &mut items {
+        if let Content::Message(message) = &mut item.content {
+            // This model of the server stores no attachment.
+            message.media = None;
+            // The separator ends a run.
+            message.run = Run::default();
+        }
+    }
+    items
+}
+
+impl World {
+    /// The views that were open, those of the next start without a network, and those of a new device are the same.
+    fn check_views(&mut self) {
+        for view in 0..VIEWS {
+            if !self.open.contains(&view) {
+                self.count = 1;
+                self.show(view);
+            }
+        }
+        self.heal();
+        let running = std::mem::take(&mut self.shown);
+        self.count = 1;
+        self.restart(false);
+        (0..VIEWS).for_each(|view| self.show(view));
+        while !self.inputs.is_empty() {
+            self.turn();
+        }
+        let stored = std::mem::take(&mut self.shown);
+        Self::compare(&running, &stored, "of the next start");
+        self.store = MemStore::new(user("alice"));
+        self.file = None;
+        self.restart(false);
+        self.heal();
+        (0..VIEWS).for_each(|view| self.show(view));
+        self.heal();
+        let new = std::mem::take(&mut self.shown);
+        Self::compare(&running, &new, "of a new device");
+    }
+
+    fn compare(one: &BTreeMap<ViewId, Shown>, other: &BTreeMap<ViewId, Shown>, name: &str) {
+        assert_eq!(one.len(), other.len());
+        for (view, one) in one {
+            match (one, &other[view]) {
+                (Shown::Messages(one), Shown::Messages(other)) => {
+                    let (one, other, id) = (essence(one), essence(other), &one.conversation_id);
+                    let keys = |items: &[Item]| items.iter().map(|item| item.key.clone()).collect::<Vec<_>>();
+                    assert_eq!(keys(&one), keys(&other), "{id} {name}");
+                    let different = one.iter().zip(&other).find(|(one, other)| one != other);
+                    assert!(different.is_none(), "{id} {name}: {different:#?}");
+                }
+                (Shown::Chats(one), Shown::Chats(other)) => {
+                    // A row can have its key from before its peer was known.
+                    let row = |row: &Arc<ChatRow>| ChatRow { key: String::new(), ..ChatRow::clone(row) };
+                    let rows = |list: &ListSnapshot| list.rows.iter().map(row).collect::<Vec<_>>();
+                    assert_eq!(rows(one), rows(other), "the list {name}");
+                }
+                (one, other) => panic!("{one:?} {other:?}"),
+            }
         }
     }
 }

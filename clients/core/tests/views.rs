@@ -395,3 +395,45 @@ fn an_entry_that_was_stored_before_the_subscription_is_requested() {
     device.answer("history", &page(&[1, 2]));
     assert_eq!(device.lines(), ["s1 text 1", "s2 text 2"]);
 }
+
+#[test]
+fn a_downloaded_file_is_shown_until_its_message_is_deleted() {
+    let mut device = with_three();
+    let mut image = message(4, "bob");
+    let media = json!({"media_id": "md_1", "mime": "image/png", "bytes": 9, "sha256": format!("{}=", "A".repeat(43))});
+    (image["kind"], image["media"]) = ("image".into(), media);
+    device.frame(&json!({"type": "messages.new", "conversation_id": with_bob(), "messages": [image]}));
+    let paths = |device: &Device| {
+        let paths = device.messages().into_iter().map(|(_, message)| message.path.clone());
+        paths.flatten().collect::<Vec<String>>()
+    };
+    assert_eq!(paths(&device), [""; 0]);
+    let path = Some("/files/4".to_owned());
+    device.turn(vec![Input::Place { conversation_id: with_bob(), seq: Seq::new(4).unwrap(), path }]);
+    assert_eq!(paths(&device), ["/files/4"]);
+    let mut device = device.restarted();
+    device.open(CHAT, bob(At::Newest));
+    assert_eq!(paths(&device), ["/files/4"]);
+    device.connect(&[]);
+    let delete = json!({"conversation_id": with_bob(), "seq": 5, "message_id": "m5", "sender_id": "bob", "kind": "delete",
+        "body": "", "target_seq": 4, "sent_at": "2026-11-20T10:00:00.000Z"});
+    device.frame(&json!({"type": "messages.new", "conversation_id": with_bob(), "messages": [delete]}));
+    assert_eq!(paths(&device), [""; 0]);
+    assert_eq!(device.store.unneeded(), ["/files/4"]);
+}
+
+#[test]
+fn a_message_that_came_before_its_reply_does_not_wait_in_a_list_that_opens_between() {
+    let mut device = Device::new(MemStore::new(user("alice")));
+    device.connect(&[row(2, 2)]);
+    device.send(9, "hi");
+    let mut own = message(3, "alice");
+    own["client_msg_id"] = "m9".into();
+    device.frame(&json!({"type": "messages.new", "conversation_id": with_bob(), "messages": [own]}));
+    device.open(LIST, chats());
+    let stored = json!({"conversation_id": with_bob(), "seq": 3, "message_id": "m3",
+        "sent_at": "2026-11-20T10:00:00.000Z", "duplicate": false});
+    device.answer("send", &stored);
+    let line = device.list().rows[0].line.clone().unwrap();
+    assert_eq!((line.seq, line.progress), (Seq::new(3), Some(Progress::Stored)));
+}

@@ -131,6 +131,15 @@ pub enum EdgeInput {
         /// `{body, reply_to, mentions}`, or `None`.
         draft: Option<String>,
     },
+    /// The file of a message's attachment is on this device. The engine removes it when the message is gone.
+    Place {
+        /// The conversation.
+        conversation_id: String,
+        /// The message.
+        seq: u64,
+        /// The file. `None`: it no longer exists.
+        path: Option<String>,
+    },
     /// The user discards a request that the server refused for good.
     Dismiss {
         /// The request.
@@ -226,6 +235,7 @@ impl EdgeInput {
             | Self::CloseView { .. }
             | Self::ReadAll { .. }
             | Self::Draft { .. }
+            | Self::Place { .. }
             | Self::Dismiss { .. }
             | Self::Zone { .. }
             | Self::PutSent { .. }
@@ -268,6 +278,9 @@ impl EdgeInput {
             Self::Draft { target, draft } => {
                 let (target, draft) = (read_json(&target)?, draft.map(|draft| read_json(&draft)).transpose()?);
                 Input::Draft { target, draft }
+            }
+            Self::Place { conversation_id, seq, path } => {
+                Input::Place { conversation_id: conversation(&conversation_id)?, seq: number(seq)?, path }
             }
             Self::Dismiss { client_msg_id } => Input::Dismiss(message(&client_msg_id)?),
             Self::Again { ask, client_msg_id } => Input::Ask { ask, what: Ask::Again(message(&client_msg_id)?) },

@@ -107,8 +107,9 @@ impl Store {
         self.noting(result)
     }
 
-    /// Removes at most 500 messages: those below a floor, or else old ones while the store has more than `messages_max`.
-    /// An app calls this while it is idle, and again while the result is `true`.
+    /// Removes the files of deleted messages. Also removes at most 500 messages: those below a floor, or else old ones
+    /// while the store has more than `messages_max`. An app calls this while it is idle, and again while the result is
+    /// `true`.
     ///
     /// An old message was read, and is not among the newest 200 of its conversation. The conversation whose last message
     /// is the oldest loses its messages first. These messages are a gap, which the client can request again.
@@ -121,6 +122,7 @@ impl Store {
     }
 
     fn tidied(&mut self, messages_max: usize) -> Result<bool, Error> {
+        self.remove_files()?;
         let transaction = self.reader.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut rows = Rows::new(&transaction);
         let has_more = rows.remove_hidden()?;
@@ -133,6 +135,16 @@ impl Store {
         let Some(trim) = trim::next(&self.reader.connection, messages_max)? else { return Ok(false) };
         self.commit(&[trim], false)?;
         Ok(true)
+    }
+
+    /// Removes the files that are no longer needed. A later call tries again if a file can't be removed.
+    fn remove_files(&mut self) -> Result<(), Error> {
+        let is_gone = |path: &String| match std::fs::remove_file(path) {
+            Ok(()) => true,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        let gone: Vec<Write> = self.unneeded()?.into_iter().filter(is_gone).map(Write::Removed).collect();
+        if gone.is_empty() { Ok(()) } else { self.commit(&gone, false) }
     }
 
     fn commit(&mut self, writes: &[Write], lasting: bool) -> Result<(), Error> {

@@ -75,11 +75,15 @@ impl Reader {
     pub fn load(&self, what: &Load) -> Result<Found, Error> {
         self.read(|connection| match what {
             Load::Start => Ok(Found::Start { chats: chats(connection)?, drafts: drafts(connection)? }),
-            Load::Window { conversation_id: id, side } => Ok(Found::Window {
-                row: row_of(connection, id)?,
-                members: members_of(connection, id)?,
-                window: window(connection, id, *side, PAGE)?,
-            }),
+            Load::Window { conversation_id: id, side } => {
+                let window = window(connection, id, *side, PAGE)?;
+                let mut places = BTreeMap::new();
+                for message in window.messages.iter().filter(|message| message.media.is_some()) {
+                    places.extend(place_of(connection, id, message.seq)?.map(|path| (message.seq, path)));
+                }
+                let (row, members) = (row_of(connection, id)?, members_of(connection, id)?);
+                Ok(Found::Window { row, members, window, places })
+            }
         })
     }
 
@@ -132,12 +136,10 @@ impl Reader {
         self.read(|connection| place_of(connection, id, seq))
     }
 
-    /// Returns the files that the client must remove, in the order of their names. [`Write::Removed`] ends that.
+    /// Returns the files that [`Store::tidy`](crate::Store::tidy) will remove, in the order of their names.
     ///
     /// # Errors
     /// The store can't be read.
-    ///
-    /// [`Write::Removed`]: pigeonhole_core::Write::Removed
     pub fn unneeded(&self) -> Result<Vec<String>, Error> {
         self.read(unneeded)
     }
@@ -171,10 +173,19 @@ fn saved(connection: &Connection) -> Result<Saved, Error> {
             (None, _) => {}
         }
     }
-    let mut held = connection.prepare("SELECT id, held_seq FROM conversation WHERE held_seq IS NOT NULL")?;
-    let mut held = held.query(())?;
-    while let Some(row) = held.next()? {
-        saved.held.insert(id_of(&row.get::<_, String>(0)?)?, seq_of(row.get(1)?)?);
+    let marks =
+        "SELECT id, held_seq, untold_seq FROM conversation WHERE held_seq IS NOT NULL OR untold_seq IS NOT NULL";
+    let mut marks = connection.prepare(marks)?;
+    let mut marks = marks.query(())?;
+    while let Some(row) = marks.next()? {
+        let id = id_of(&row.get::<_, String>(0)?)?;
+        let (held, read): (Option<i64>, Option<i64>) = (row.get(1)?, row.get(2)?);
+        if let Some(read) = read {
+            saved.reads.insert(id.clone(), seq_of(read)?);
+        }
+        if let Some(held) = held {
+            saved.held.insert(id, seq_of(held)?);
+        }
     }
     let caught_up = "SELECT value FROM meta WHERE key = 'caught_up'";
     let caught_up: Option<i64> = connection.query_row(caught_up, (), |row| row.get(0)).optional()?;

@@ -279,6 +279,15 @@ impl Tables for Rows<'_> {
             StorageChange::Listed => {
                 self.connection.execute("INSERT OR REPLACE INTO meta VALUES ('listed', 1)", ())?;
             }
+            StorageChange::Read { conversation_id, seq } => {
+                let num = self.number(conversation_id)?;
+                let raise = "UPDATE conversation SET untold_seq = max(coalesce(untold_seq, 0), ?) WHERE num = ?";
+                self.connection.prepare_cached(raise)?.execute(params![number(*seq), num])?;
+            }
+            StorageChange::ReadTold { conversation_id, seq } => {
+                let told = "UPDATE conversation SET untold_seq = NULL WHERE id = ? AND untold_seq <= ?";
+                self.connection.prepare_cached(told)?.execute(params![conversation_id.as_str(), number(*seq)])?;
+            }
         }
         Ok(())
     }

@@ -212,6 +212,14 @@ fn a_write() -> impl Strategy<Value = Write> {
         1 => (1..9_u64).prop_map(held),
         1 => (prop::sample::select(&CONVERSATIONS[..]), 1..12_u64).prop_map(|(name, last)| Write::Row(row(name, last))),
         1 => (1..9_i64).prop_map(|at| Write::Change(StorageChange::CaughtUp(Timestamp::from_millis(at)))),
+        2 => (1..12_u64, any::<bool>()).prop_map(|(to, is_told)| {
+            let (conversation_id, seq) = (id("dm_ab"), seq(to));
+            Write::Change(if is_told {
+                StorageChange::ReadTold { conversation_id, seq }
+            } else {
+                StorageChange::Read { conversation_id, seq }
+            })
+        }),
         1 => (1..12_u64).prop_map(|to| {
             Write::Read { conversation_id: id("dm_ab"), seq: seq(to), unread: 1, mentions: None }
         }),
@@ -374,4 +382,26 @@ proptest! {
         rows::index_again(&store.connection).unwrap();
         prop_assert_eq!(before, index(&store));
     }
+}
+
+#[test]
+fn the_file_of_a_deleted_message_is_removed() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    let [kept, deleted] = ["1", "2"].map(|name| folder.0.join(name));
+    for (number, path) in [(1, &kept), (2, &deleted)] {
+        fs::write(path, "a picture").unwrap();
+        let image = with_image(text(&id("dm_ab"), number, ""));
+        store.apply(&[Write::Entry(image), place("dm_ab", number, path.to_str().unwrap())], false).unwrap();
+    }
+    store.apply(&[Write::Entry(change(&id("dm_ab"), 3, Kind::Delete, 2, ""))], false).unwrap();
+    assert!(deleted.exists());
+    store.tidy(usize::MAX).unwrap();
+    assert!(kept.exists() && !deleted.exists());
+    assert_eq!(store.unneeded().unwrap(), [""; 0]);
+    // A file that is gone already needs no further call.
+    fs::remove_file(&kept).unwrap();
+    store.apply(&[Write::Entry(change(&id("dm_ab"), 4, Kind::Delete, 1, ""))], false).unwrap();
+    store.tidy(usize::MAX).unwrap();
+    assert_eq!(store.unneeded().unwrap(), [""; 0]);
 }

@@ -250,6 +250,11 @@ impl Conversations {
         }
     }
 
+    /// The request is stored, and its entry came before.
+    pub(crate) fn settled(&mut self, client_msg_id: &ClientMsgId) {
+        self.chats.iter_mut().for_each(|chat| chat.timeline.settled(client_msg_id));
+    }
+
     /// Pins a conversation at this time, or `None`: no longer. Pins are of this list alone.
     pub fn pin(&mut self, key: &str, at: Option<Timestamp>) {
         self.keyed(key, |chat| chat.pinned_at = at);

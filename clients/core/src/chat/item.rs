@@ -74,6 +74,8 @@ pub struct MessageItem {
     pub body: String,
     /// The attachment of a stored message.
     pub media: Option<Box<Media>>,
+    /// The file of the attachment on this device, once it has been downloaded.
+    pub path: Option<String>,
     /// The attachment of a message that is not stored.
     pub upload: Option<Box<Upload>>,
     /// The mentioned users.

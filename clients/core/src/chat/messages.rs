@@ -1,6 +1,6 @@
 //! The messages of one conversation, as an interface shows them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -51,6 +51,8 @@ pub struct Messages {
     /// `None`: nothing is known yet of where the view opens.
     window: Option<Window>,
     asked: Vec<(Side, Stage)>,
+    /// The files of attachments on this device.
+    places: BTreeMap<Seq, String>,
     snapshot: Snapshot,
 }
 
@@ -99,8 +101,8 @@ impl Messages {
     pub fn new(me: UserId, conversation_id: ConversationId, at: At, zone: Zone) -> Self {
         let mut timeline = Timeline::new(me.clone());
         timeline.open();
-        let (asked, snapshot) = (Vec::new(), Snapshot::default());
-        Self { me, conversation_id, timeline, zone, at, window: None, asked, snapshot }
+        let (asked, places, snapshot) = (Vec::new(), BTreeMap::new(), Snapshot::default());
+        Self { me, conversation_id, timeline, zone, at, window: None, asked, places, snapshot }
     }
 
     /// Returns the timeline, for inputs that no event has: rows, marks of members, requests of the outbox, dismissals.
@@ -140,6 +142,14 @@ impl Messages {
     pub fn loaded(&mut self, side: Side, window: store::Window) {
         self.timeline.stored(window, side, PAGE);
         self.set_stage(side, Stage::Loading, Some(Stage::Loaded));
+    }
+
+    /// Takes the file of a message's attachment, or `None`: it no longer exists.
+    pub fn place(&mut self, seq: Seq, path: Option<&str>) {
+        match path {
+            Some(path) => self.places.insert(seq, path.to_owned()),
+            None => self.places.remove(&seq),
+        };
     }
 
     /// Takes a page of the server: the reply to [`Request::History`].
@@ -344,6 +354,7 @@ impl Messages {
             at: message.sent_at,
             kind: message.kind,
             body: message.body,
+            path: message.media.as_ref().and_then(|_| self.places.get(&seq).cloned()),
             media: message.media,
             upload: None,
             mentions: message.mentions,
@@ -373,6 +384,7 @@ impl Messages {
             kind: upload.map_or(Kind::Text, |upload| upload.kind.clone()),
             body: body.to_owned(),
             media: None,
+            path: None,
             upload: upload.cloned().map(Box::new),
             mentions,
             reply: self.reply(reply_to),

@@ -118,6 +118,8 @@ pub enum Found {
         members: Vec<KnownMember>,
         /// The messages.
         window: Window,
+        /// The files of their attachments on this device.
+        places: BTreeMap<Seq, String>,
     },
 }
 
@@ -284,6 +286,16 @@ impl Views {
         }
     }
 
+    /// The request is stored, and its entry came before. A view that opened between has it as unsent.
+    pub(crate) fn settled(&mut self, client_msg_id: &ClientMsgId) {
+        let Some(chats) = &mut self.chats else { return };
+        self.is_changed = true;
+        chats.settled(client_msg_id);
+        for view in self.open.values_mut() {
+            view.messages.timeline_mut().settled(client_msg_id);
+        }
+    }
+
     /// Removes a request that the server refused, from all views.
     pub(crate) fn dismiss(&mut self, client_msg_id: &ClientMsgId) {
         let Some(chats) = &mut self.chats else { return };
@@ -291,6 +303,14 @@ impl Views {
         chats.dismiss(client_msg_id);
         for view in self.open.values_mut() {
             view.messages.timeline_mut().dismiss(client_msg_id);
+        }
+    }
+
+    /// Takes the file of an attachment.
+    pub(crate) fn place(&mut self, id: &ConversationId, seq: Seq, path: Option<&str>) {
+        self.is_changed = true;
+        for view in self.open.values_mut().filter(|view| view.id == *id) {
+            view.messages.place(seq, path);
         }
     }
 
@@ -313,9 +333,9 @@ impl Views {
         let Some(chats) = &mut self.chats else { return };
         if let Some((view, side)) = self.loads.remove(&load) {
             let Some(view) = self.open.get_mut(&view) else { return };
-            let (row, members, window) = match found {
-                Found::Window { row, members, window } => (row, members, window),
-                Found::Nothing | Found::Start { .. } => (None, vec![], Window::default()),
+            let (row, members, window, places) = match found {
+                Found::Window { row, members, window, places } => (row, members, window, places),
+                Found::Nothing | Found::Start { .. } => (None, vec![], Window::default(), BTreeMap::new()),
             };
             let timeline = view.messages.timeline_mut();
             for member in members {
@@ -327,6 +347,9 @@ impl Views {
                 chats.row(&row);
             }
             view.messages.loaded(side, window);
+            for (seq, path) in places {
+                view.messages.place(seq, Some(&path));
+            }
             view.is_loaded = true;
         } else if !mem::replace(&mut self.is_started, true) {
             if let Found::Start { chats: rows, drafts } = found {

@@ -287,6 +287,9 @@ impl Core {
         // If all earlier entries were acknowledged, the server has raised the delivered mark to this one.
         let acknowledged = entry.acked_before.is_some_and(|acked| stored.seq == acked.next());
         self.conversations.stored(&stored.conversation_id, stored.seq, acknowledged);
+        if self.conversations.shown(&stored.conversation_id) >= stored.seq {
+            self.views.settled(&queued.client_msg_id);
+        }
         let own = own_entry(queued, stored, added, self.me.clone());
         if !entry.told && self.conversations.is_passed(&own.conversation_id, own.seq) {
             return self.tell(Event::Message { message: own, missed: false });

@@ -7,6 +7,8 @@ use wire::{AckEntry, AckRequest, ConversationId, ReadRequest, ReadResult, Seq};
 
 use super::requests::Errand;
 use super::{AskId, Core};
+use crate::saved::StorageChange;
+use crate::turn::Keeper;
 use crate::{Error, Moment, Write};
 
 #[derive(Default)]
@@ -26,7 +28,19 @@ struct Read {
     waiting: Vec<(Seq, AskId)>,
 }
 
+impl Read {
+    fn new(seq: Seq) -> Self {
+        Self { seq, asked: false, answered: Seq::ZERO, from: None, waiting: Vec::new() }
+    }
+}
+
 impl Reports {
+    /// Begins with the marks that an earlier run could not report.
+    pub(super) fn new(reads: BTreeMap<ConversationId, Seq>) -> Self {
+        let reads = reads.into_iter().map(|(id, seq)| (id, Read::new(seq))).collect();
+        Self { reads, ..Self::default() }
+    }
+
     pub(super) fn acknowledge(&mut self, conversation_id: &ConversationId, seq: Seq) {
         // A read mark counts as a delivered one.
         if self.reads.get(conversation_id).is_some_and(|read| read.seq >= seq && read.answered < seq) {
@@ -69,15 +83,13 @@ impl Core {
     /// The user has read everything up to here.
     pub(super) fn read(&mut self, conversation_id: &ConversationId, seq: Seq, ask: Option<AskId>) {
         self.views.read(conversation_id, seq);
-        let read = self.reports.reads.entry(conversation_id.clone()).or_insert_with(|| Read {
-            seq,
-            asked: false,
-            answered: Seq::ZERO,
-            from: None,
-            waiting: Vec::new(),
-        });
+        let read = self.reports.reads.entry(conversation_id.clone()).or_insert_with(|| Read::new(Seq::ZERO));
+        let rises = read.seq < seq;
         read.seq = read.seq.max(seq);
         read.waiting.extend(ask.map(|ask| (seq, ask)));
+        if rises && self.keeper == Keeper::Store {
+            self.save(StorageChange::Read { conversation_id: conversation_id.clone(), seq });
+        }
     }
 
     pub(super) fn report(&mut self, now: Moment) {
@@ -121,6 +133,7 @@ impl Core {
         }
         let ReadResult { unread, mentions } = left.clone();
         self.store(|| Write::Read { conversation_id: conversation_id.clone(), seq, unread, mentions });
+        self.read_told(conversation_id, seq);
         self.acknowledge_again(conversation_id);
     }
 
@@ -136,7 +149,15 @@ impl Core {
         for (_, ask) in read.waiting {
             self.answer(ask, Err(error.clone()));
         }
+        self.read_told(conversation_id, read.seq);
         self.acknowledge_again(conversation_id);
+    }
+
+    /// A restart need not report the mark again.
+    fn read_told(&mut self, conversation_id: &ConversationId, seq: Seq) {
+        if self.keeper == Keeper::Store {
+            self.save(StorageChange::ReadTold { conversation_id: conversation_id.clone(), seq });
+        }
     }
 
     pub(super) fn acknowledged(&mut self, up_to: &[AckEntry]) {

@@ -1,6 +1,6 @@
 //! The views of the app: what they need, and what becomes of the requests that the server refused.
 
-use wire::{ClientMsgId, Target};
+use wire::{ClientMsgId, ConversationId, Seq, Target};
 
 use super::{AskId, Core};
 use crate::chat::{Found, LoadId, Need, ViewId, ViewOf};
@@ -22,6 +22,11 @@ impl Core {
     pub(super) fn draft(&mut self, target: Target, draft: Option<Draft>) {
         self.views.draft(&target, draft.clone());
         self.store(|| Write::Draft { target, draft });
+    }
+
+    pub(super) fn place(&mut self, conversation_id: ConversationId, seq: Seq, path: Option<String>) {
+        self.views.place(&conversation_id, seq, path.as_deref());
+        self.store(|| Write::Place { conversation_id, seq, path });
     }
 
     /// Makes the requests of the views. Returns whether there were any.

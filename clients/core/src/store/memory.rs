@@ -78,11 +78,16 @@ impl MemStore {
     pub fn load(&self, what: &Load) -> Found {
         match what {
             Load::Start => Found::Start { chats: self.chats(), drafts: self.drafts() },
-            Load::Window { conversation_id: id, side } => Found::Window {
-                row: self.rows.list.get(id).cloned(),
-                members: self.members(id),
-                window: self.window(id, *side, PAGE),
-            },
+            Load::Window { conversation_id: id, side } => {
+                let window = self.window(id, *side, PAGE);
+                let place = |message: &Message| Some((message.seq, self.place(id, message.seq)?));
+                Found::Window {
+                    row: self.rows.list.get(id).cloned(),
+                    members: self.members(id),
+                    places: window.messages.iter().filter_map(place).collect(),
+                    window,
+                }
+            }
         }
     }
 
