@@ -151,6 +151,41 @@ async fn a_picture_is_put_sent_fetched_and_deleted() {
     assert_eq!((&message["media"], &message["body"]), (&Value::Null, &json!("")));
 }
 
+/// A phone on the desk reaches no URL that names 127.0.0.1.
+#[tokio::test]
+#[cfg(target_os = "linux")] // Elsewhere the machine has no second address without a network.
+#[cfg_attr(feature = "deployed", ignore = "a stack has a name and not an address")]
+async fn urls_name_the_address_that_the_server_listens_on() {
+    let server = TestServer::with(|options| options.host = [127, 0, 0, 2].into()).await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
+    let media_id = uploaded(&server, &mut alice, upload("file", "text/plain", b"hi"), b"hi").await;
+    let media = media(&media_id, "text/plain", b"hi", &json!({"name": "hi.txt"}));
+    alice.ok(send("file", "m1", &media)).await;
+    bob.event("messages.new").await;
+    let url = url_of(&mut bob, &media_id).await;
+    assert!(url.starts_with("http://127.0.0.2:"), "{url}");
+    assert_eq!(get(&server, &url).await.bytes().await.unwrap().as_ref(), b"hi");
+
+    let tokens = format!("{}/token?user=alice", server.local().http_url());
+    for (host, status) in [("localhost", StatusCode::OK), ("192.168.1.20", StatusCode::FORBIDDEN)] {
+        let asked = server.http.get(&tokens).header("host", host).send().await.unwrap();
+        assert_eq!(asked.status(), status, "{host}");
+    }
+}
+
+/// In a container: its ports are ports of 127.0.0.1 for programs outside of it.
+#[tokio::test]
+#[cfg(target_os = "linux")] // As above.
+#[cfg_attr(feature = "deployed", ignore = "a stack has a name and not an address")]
+async fn a_server_on_all_addresses_is_127_0_0_1_to_clients() {
+    let server = TestServer::with(|options| options.host = [0, 0, 0, 0].into()).await;
+    let place = server.phone("alice").await.ok(upload("file", "text/plain", b"hi")).await;
+    assert!(place["url"].as_str().unwrap().starts_with("http://127.0.0.1:"), "{place}");
+    let elsewhere = format!("http://127.0.0.2:{}/token?user=alice", server.local().port());
+    let asked = server.http.get(elsewhere).header("host", "127.0.0.1").send().await.unwrap();
+    assert_eq!(asked.status(), StatusCode::OK);
+}
+
 #[tokio::test]
 #[cfg_attr(feature = "ministack", ignore = "MiniStack takes headers of S3's that are not signed")]
 async fn s3_takes_no_header_of_its_own_that_is_not_signed() {

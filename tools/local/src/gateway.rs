@@ -14,6 +14,7 @@ mod throttles;
 mod upgrade;
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -110,7 +111,7 @@ struct ProxyAnswer {
 }
 
 impl Gateway {
-    pub(crate) fn router(self: Arc<Self>, demo: &Path, docs: &Path) -> Router {
+    pub(crate) fn router(self: Arc<Self>, host: IpAddr, demo: &Path, docs: &Path) -> Router {
         let stage = &self.api.stage;
         let router = Router::new()
             .route("/token", get(developer::token))
@@ -130,7 +131,7 @@ impl Gateway {
             .nest_service("/docs", demo::docs(docs))
             .fallback_service(demo::site(demo));
         let (sns, sqs) = (Arc::clone(&self.sns).router(), sqs::router(self.queues.clone()));
-        router.with_state(self).merge(sns).merge(sqs).layer(axum::middleware::from_fn(from_here))
+        router.with_state(self).merge(sns).merge(sqs).layer(axum::middleware::from_fn_with_state(host, from_here))
     }
 
     /// Invokes a proxy integration. A failure is logged here, once.

@@ -20,6 +20,7 @@ mod sns;
 mod sqs;
 mod tokens;
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -34,12 +35,21 @@ pub use s3::ObjectServer;
 pub use server::{Options, Server};
 pub use sns::serve_sns;
 pub use tokens::Tokens;
+use tokio::net::TcpListener;
 
 /// Whole, or as it was: a server may be killed meanwhile.
 fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let new = file.with_extension("new");
     std::fs::write(&new, bytes)?;
     std::fs::rename(new, file)
+}
+
+/// Returns the address by which clients reach a listener. On all addresses of the machine, as in a container, that is
+/// 127.0.0.1.
+fn reached(listener: &TcpListener) -> std::io::Result<SocketAddr> {
+    let address = listener.local_addr()?;
+    let is_all = address.ip().is_unspecified();
+    Ok(if is_all { SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port()) } else { address })
 }
 
 /// A panic elsewhere leaves nothing half done in what the locks here guard.

@@ -1,4 +1,4 @@
-//! S3: the template's bucket, over HTTP on the loopback interface. s3s parses the requests and verifies their
+//! S3: the template's bucket, over HTTP. s3s parses the requests and verifies their
 //! signatures, presigned ones too. Storage and replies are here.
 //!
 //! The server supports objects, uploads in parts, copies, ranges, SHA-256 in both of its forms, `If-None-Match: *`, and
@@ -6,7 +6,7 @@
 //! missing, and no session token is checked.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -38,7 +38,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use uuid::Uuid;
 
 use crate::gateway::{Query, from_here};
-use crate::{lock, write_whole};
+use crate::{lock, reached, write_whole};
 
 /// The secret of all sandboxes: see their environment. The key names the calling function.
 const SECRET: &str = "local";
@@ -91,11 +91,11 @@ struct Upload {
 impl ObjectServer {
     /// Starts the server with the objects that `data` already has. Without `data`, objects are in memory. Port 0 is any
     /// free port.
-    pub async fn start(bucket: &Bucket, data: Option<&Path>, port: u16) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
+    pub async fn start(bucket: &Bucket, data: Option<&Path>, host: IpAddr, port: u16) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind((host, port)).await;
         let listener =
             listener.with_context(|| format!("S3 cannot listen on port {port}; choose another with --port"))?;
-        let address = listener.local_addr()?;
+        let address = reached(&listener)?;
         let objects = Arc::new(Objects::open(data)?);
         let mut service = S3ServiceBuilder::new(Api(Arc::clone(&objects)));
         service.set_auth(Keys);
@@ -103,7 +103,7 @@ impl ObjectServer {
         let router = Router::new()
             .fallback(async move |request| answer(&service, request).await)
             .layer(cors(bucket)?)
-            .layer(axum::middleware::from_fn(from_here));
+            .layer(axum::middleware::from_fn_with_state(address.ip(), from_here));
         let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap_or_default());
         let stop = CancellationToken::new();
         let serving = axum::serve(listener, router);

@@ -1,7 +1,7 @@
 //! Puts the parts together on their ports, and takes them apart again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -28,13 +28,15 @@ use crate::s3::ObjectServer;
 use crate::sns::{self, Sns};
 use crate::sqs;
 use crate::tokens::{self, Tokens};
-use crate::{lock, write_whole};
+use crate::{lock, reached, write_whole};
 
 /// For sockets to close and their `$disconnect` to run.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// The address to listen on, which is the one of the upload URLs. The database listens on 127.0.0.1.
+    pub host: IpAddr,
     /// 0 takes any port that is free, and others for the database and S3; otherwise these have the next two.
     pub port: u16,
     /// The folder that keeps the tables; without it they are in memory.
@@ -61,6 +63,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            host: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 3001,
             data: None,
             template: workspace_root().join("template.yaml"),
@@ -97,11 +100,13 @@ pub struct Server {
 
 impl Server {
     pub async fn start(options: Options) -> anyhow::Result<Self> {
-        let Options { port, data, template, parameters, demo, docs, program, .. } = options;
+        let Options { host, port, data, template, parameters, demo, docs, program, .. } = options;
         let Options { limits, concurrency, streams, lose_disconnects, environment, logs, .. } = options;
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
-        let listener = listener.with_context(|| format!("cannot listen on port {port}; choose another with --port"))?;
-        let address = listener.local_addr()?;
+        let listener = TcpListener::bind((host, port)).await;
+        let listener = listener.with_context(|| {
+            format!("cannot listen on {}; choose another with --port or --host", SocketAddr::new(host, port))
+        })?;
+        let address = reached(&listener)?;
         let mut template = with_local_address(Template::load(&template, &overrides(address, parameters))?, address);
         let queues = Queues::new(&template, &format!("http://{address}{}", sqs::PATH));
         with_queues(&mut template, &queues);
@@ -112,7 +117,7 @@ impl Server {
         let objects_port = if port == 0 { Some(0) } else { port.checked_add(2) };
         let objects_port = objects_port.context("S3 takes the second port after --port, and there is none")?;
         let bucket = template.buckets.first().cloned().unwrap_or_default();
-        let objects = ObjectServer::start(&bucket, data.as_deref(), objects_port).await?;
+        let objects = ObjectServer::start(&bucket, data.as_deref(), host, objects_port).await?;
         let data_id = data_id(data.as_deref())?;
         let (log, metrics) = (Log::new(logs), Arc::<Metrics>::default());
         let sns = Sns::open(data.as_deref(), log.clone())?;
@@ -153,8 +158,8 @@ impl Server {
         // Without this, small answers wait for the other side's delayed acknowledgement.
         let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap_or_default());
         let stopped = gateway.stop.clone().cancelled_owned();
-        let serving = axum::serve(listener, Arc::clone(&gateway).router(&demo, &docs)).with_graceful_shutdown(stopped);
-        tokio::spawn(serving.into_future());
+        let router = Arc::clone(&gateway).router(address.ip(), &demo, &docs);
+        tokio::spawn(axum::serve(listener, router).with_graceful_shutdown(stopped).into_future());
         let mappings = template.mappings.into_iter().map(|mapping| mapping.logical_id);
         let mappings = mappings.zip(pollers.iter().map(Poller::switches)).collect();
         for poller in pollers {
@@ -350,6 +355,7 @@ fn common(
         ("AWS_ENDPOINT_URL_SQS".to_owned(), format!("http://{address}{}", sqs::PATH)),
         ("AWS_ENDPOINT_URL_S3".to_owned(), objects.endpoint()),
     ];
-    let log_filter = std::env::var("RUST_LOG").ok().map(|filter| ("RUST_LOG".to_owned(), filter));
-    endpoints.into_iter().chain(log_filter).chain(environment).collect()
+    // By SystemRoot, a program on Windows finds its sockets.
+    let kept = ["RUST_LOG", "SystemRoot"].map(|name| Some((name.to_owned(), std::env::var(name).ok()?)));
+    endpoints.into_iter().chain(kept.into_iter().flatten()).chain(environment).collect()
 }

@@ -181,7 +181,8 @@ impl Sns {
 
 /// Serves SNS alone, for functions that run elsewhere.
 pub async fn serve_sns(listener: TcpListener) -> anyhow::Result<()> {
-    let router = Sns::open(None, Log::new(Logs::Print))?.router().layer(axum::middleware::from_fn(from_here));
+    let here = axum::middleware::from_fn_with_state(listener.local_addr()?.ip(), from_here);
+    let router = Sns::open(None, Log::new(Logs::Print))?.router().layer(here);
     Ok(axum::serve(listener, router).await?)
 }
 

@@ -2,7 +2,6 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
@@ -34,7 +33,10 @@ impl Tokens {
         let key = match fs::read(file) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let key = new_key()?;
-                let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+                let mut options = OpenOptions::new();
+                #[cfg(unix)]
+                std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+                let made = options.write(true).create_new(true).open(file);
                 made.and_then(|mut made| made.write_all(&key)).map(|()| key)
             }
             read => read,

@@ -454,5 +454,8 @@ async fn a_taken_port_is_named() {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = taken.local_addr().unwrap().port();
     let error = Server::start(Options { port, ..Options::default() }).await.err().unwrap();
-    assert!(format!("{error:#}").starts_with(&format!("cannot listen on port {port}; choose another")), "{error:#}");
+    assert!(
+        format!("{error:#}").starts_with(&format!("cannot listen on 127.0.0.1:{port}; choose another")),
+        "{error:#}"
+    );
 }

@@ -1,21 +1,28 @@
 //! `cargo run`: serves the functions until Ctrl-C, and prints what can be done with them. For each sandbox, the server
 //! starts this same program again with the name of a function, so that Cargo links one program and not fourteen.
+//!
+//! The npm package `@pigeonhole/local` has this program too. There the template and the demo's page are next to it.
 
-use std::path::PathBuf;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
 use local::{Limits, Options, Server, StreamLimits};
-use tokio::signal::unix::{SignalKind, signal};
 
 const PORT_DEFAULT: u16 = 3001;
+const TEMPLATE: &str = "template.yaml";
 
 /// Runs Pigeonhole on this machine: the WebSocket API, the functions and the tables of template.yaml.
-/// Listens on 127.0.0.1 only.
 #[derive(Parser)]
 #[command(name = "pigeonhole", version)]
 struct Arguments {
+    /// Address to listen on, such as your machine's in the Wi-Fi for a phone. Upload URLs name it. Any user of that
+    /// network can then chat as any user. With 0.0.0.0, all addresses; upload URLs name 127.0.0.1
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    host: IpAddr,
+
     /// Port of the WebSocket API. The database listens on the next port, and S3 on the one after it. With 0, three free
     /// ports
     #[arg(long, default_value_t = PORT_DEFAULT)]
@@ -90,26 +97,56 @@ async fn run_function(name: &str) -> Result<(), lambda::Error> {
 
 #[tokio::main]
 async fn run_server(arguments: &Arguments) -> anyhow::Result<()> {
-    let options = Options { program: std::env::current_exe()?, ..options(arguments) };
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-
+    let program = std::env::current_exe()?;
+    let package = package(&program).map(Path::to_owned);
+    let mut options = Options { program, ..options(arguments) };
+    if let Some(folder) = &package {
+        options.template = folder.join(TEMPLATE);
+        options.demo = folder.join("demo");
+        options.docs = folder.join("docs");
+    }
+    let mut end = std::pin::pin!(end()?);
     let server = tokio::select! {
         server = Server::start(options) => server?,
-        _ = terminate.recv() => return Ok(()),
-        _ = interrupt.recv() => return Ok(()),
+        () = &mut end => return Ok(()),
     };
-    greet(&server, arguments);
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    greet(&server, arguments, package.is_some());
+    end.await;
     server.shutdown().await;
     Ok(())
 }
 
+/// Returns the folder of a packaged program. What Cargo builds uses the files of the clone.
+fn package(program: &Path) -> Option<&Path> {
+    program.parent().filter(|folder| folder.join(TEMPLATE).exists())
+}
+
+/// Returns the end of the program, by Ctrl-C or SIGTERM.
+#[cfg(unix)]
+fn end() -> std::io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// Returns the end of the program, by Ctrl-C.
+#[cfg(windows)]
+fn end() -> std::io::Result<impl Future<Output = ()>> {
+    let mut interrupt = tokio::signal::windows::ctrl_c()?;
+    Ok(async move {
+        interrupt.recv().await;
+    })
+}
+
 fn options(arguments: &Arguments) -> Options {
     Options {
+        host: arguments.host,
         port: arguments.port,
         data: arguments.data.clone(),
         limits: Limits {
@@ -132,32 +169,61 @@ fn parameter(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn greet(server: &Server, arguments: &Arguments) {
+fn greet(server: &Server, arguments: &Arguments, is_packaged: bool) {
     let (socket, http, database) = (server.url(), server.http_url(), server.database().endpoint());
-    let objects = server.objects().endpoint();
-    let is_usual = server.port() == PORT_DEFAULT;
-    let url = if is_usual { String::new() } else { format!(" {socket}") };
-    let place = if is_usual { String::new() } else { format!("PIGEONHOLE_LOCAL={http} ") };
+    let (objects, port) = (server.objects().endpoint(), server.port());
+    let objects_port = objects.rsplit(':').next().unwrap_or_default();
     let data = arguments
         .data
         .as_ref()
         .map_or_else(|| "in memory; --data DIR keeps it".to_owned(), |folder| format!("in {}", folder.display()));
+    let devices = if http.starts_with("http://127.0.0.1:") {
+        format!(
+            "adb reverse tcp:{port} tcp:{port}     (Android phones and emulators reach 127.0.0.1 so)
+            adb reverse tcp:{objects_port} tcp:{objects_port}     (others: start with --host ADDRESS)"
+        )
+    } else {
+        format!("all that reach {}", arguments.host)
+    };
+    let commands = if is_packaged { of_package(&http) } else { of_clone(server) };
     println!(
         "Pigeonhole is ready.
   demo      {http}/     (two people chat in the browser)
-  docs      {http}/docs/     (after: just docs)
   socket    {socket}
-  chat now  cargo run --example chat -- alice bob{url}
-            cargo run --example chat -- bob alice{url}     (in another terminal)
+{commands}
   token     curl '{http}/token?user=alice'
+  devices   {devices}
   phones    curl '{http}/phones?user=bob'     (bob's phones and their notifications; the action device registers a phone)
   tables    curl {http}/tables/InboxTable
             aws dynamodb scan --endpoint-url {database} --table-name InboxTable
-  queue     {place}just publish bob 'your parcel is on its way'     (docs/backend.md)
   objects   {objects}     (pictures and files, in a local S3)
-  operate   {place}just admin '{{\"op\":\"connections\",\"user_id\":\"bob\"}}'     (docs/operating.md)
-            {place}just trace CONVERSATION SEQ
   data      {data}
 Logs follow. Ctrl-C stops everything."
     );
+}
+
+/// Returns the lines of the banner with commands that need a clone of the repository.
+fn of_clone(server: &Server) -> String {
+    let (socket, http) = (server.url(), server.http_url());
+    let is_usual = http == format!("http://127.0.0.1:{PORT_DEFAULT}");
+    let url = if is_usual { String::new() } else { format!(" {socket}") };
+    let place = if is_usual { String::new() } else { format!("PIGEONHOLE_LOCAL={http} ") };
+    format!(
+        "  docs      {http}/docs/     (after: just docs)
+  chat now  cargo run --example chat -- alice bob{url}
+            cargo run --example chat -- bob alice{url}     (in another terminal)
+  queue     {place}just publish bob 'your parcel is on its way'     (docs/backend.md)
+  operate   {place}just admin '{{\"op\":\"connections\",\"user_id\":\"bob\"}}'     (docs/operating.md)
+            {place}just trace CONVERSATION SEQ"
+    )
+}
+
+/// Returns the same for a program without a clone.
+fn of_package(http: &str) -> String {
+    let admin = format!("curl {http}/local/admin -H 'content-type: application/json' -d");
+    format!(
+        "  publish   {admin} '{{\"op\":\"send\",\"as\":\"@shop\",\"to\":\"bob\",\"client_msg_id\":\"1\",\"kind\":\"text\",\"body\":\"hi\"}}'
+  operate   {admin} '{{\"op\":\"connections\",\"user_id\":\"bob\"}}'
+  log       curl '{http}/local/log?with=ERROR'"
+    )
 }

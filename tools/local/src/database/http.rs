@@ -1,5 +1,7 @@
 //! `DynamoDB`'s HTTP API over the embedded engine. The engine's own server answers every web page, so this one stands in its place.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::header::CONTENT_TYPE;
@@ -21,7 +23,7 @@ pub(super) fn router(engine: Database) -> Router {
     Router::new()
         .route("/", post(answer))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .layer(axum::middleware::from_fn(from_here))
+        .layer(axum::middleware::from_fn_with_state(IpAddr::V4(Ipv4Addr::LOCALHOST), from_here))
         .with_state(engine)
 }
 

@@ -20,6 +20,9 @@ use crate::logs::Log;
 /// Lambda's own limit on the time from start to the first request for an event.
 const INIT_MAX: Duration = Duration::from_secs(10);
 const LAST_WORDS_MAX: Duration = Duration::from_millis(500);
+/// <https://learn.microsoft.com/en-us/windows/win32/procthread/process-creation-flags>
+#[cfg(windows)]
+const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
 
 pub(super) struct Sandbox {
     process: Child,
@@ -58,7 +61,13 @@ impl Sandbox {
 
         // As on AWS, no other sandbox has the same credentials, so a call shows whose it is.
         let access_key = format!("{}.{:08x}", blueprint.name, fastrand::u32(..));
-        let mut process = Command::new(&blueprint.program)
+        let mut command = Command::new(&blueprint.program);
+        // A terminal's Ctrl-C is for the server, which ends its sandboxes when the sockets are closed.
+        #[cfg(unix)]
+        command.process_group(0);
+        #[cfg(windows)]
+        command.creation_flags(CREATE_NEW_PROCESS_GROUP);
+        let mut process = command
             .args(["--function", &blueprint.function])
             .env_clear()
             .envs(&*environment)
@@ -67,8 +76,6 @@ impl Sandbox {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // A terminal's Ctrl-C is for the server, which ends its sandboxes when the sockets are closed.
-            .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .map_err(failed)?;

@@ -25,7 +25,8 @@ pub(super) fn site(folder: &Path) -> Router {
 
 /// Serves the documentation under `/docs/`.
 pub(super) fn docs(folder: &Path) -> Router {
-    let unbuilt = "This page does not exist. `just docs` builds the documentation, and needs Python 3.11.\n";
+    let unbuilt =
+        "This page does not exist. In a clone, `just docs` builds the documentation, and needs Python 3.11.\n";
     let otherwise = Router::new().fallback(async move || (StatusCode::NOT_FOUND, unbuilt));
     Router::new().fallback_service(ServeDir::new(folder).fallback(otherwise)).layer(map_response(with_headers))
 }
