@@ -39,6 +39,15 @@ static: tools docs
 rustdoc:
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 
+# The reference of the web client, into target/reference/typescript. Rust's is `just rustdoc`, Kotlin's is in `just pack`
+reference: tools
+    npm --version >/dev/null 2>&1 || {{pip}} --requirement tools/scripts/node.txt
+    cd clients/web/reference && {{npm_ci}} && npm run build
+
+# Write docs/api.md, the names of the clients in one table, from their sources
+api:
+    python3 tools/scripts/api.py
+
 # Pin the newest versions of the Python tools, with their hashes: after a change of an .in file
 pins: tools
     {{pip}} --requirement tools/scripts/pins.txt
@@ -59,6 +68,7 @@ lints: tools
     python tools/scripts/mutants.py --check
     python tools/scripts/rooms.py
     python tools/scripts/alarms.py --check
+    python tools/scripts/api.py --check
     python tools/scripts/house.py --check
     cargo shear --locked --check-test-targets --deny-warnings
 
@@ -208,14 +218,14 @@ mutants *PATTERN: tools
 # Fail where a dependency has a known vulnerability, and where the databases of them are unreachable
 advisories: tools
     python tools/scripts/advisories.py --strict cargo
-    python tools/scripts/advisories.py --strict npm clients/web apps/demo docs/examples
+    python tools/scripts/advisories.py --strict npm clients/web clients/web/reference apps/demo docs/examples
 
 # Every check that takes too long for the gate, each night with another seed. A part that fails ends no other part: hours
 nightly:
     #!/usr/bin/env bash
     set -u
     failed=()
-    for part in advisories rustdoc package-check samples-check kotlin pack quickstarts shrink swift "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" "soak-kotlin 10000 $(date +%Y%m%d)" explore mutants; do
+    for part in advisories rustdoc reference package-check samples-check kotlin pack quickstarts shrink swift "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" "soak-kotlin 10000 $(date +%Y%m%d)" explore mutants; do
         echo "== $part"
         just $part || failed+=("$part")
     done

@@ -1,0 +1,91 @@
+"""Writes docs/api.md: the public names of each client, by concept. With `--check`, fails where the page is not current.
+
+The names are those of the sources. A concept is a name in camelCase, and `SAME` has those that differ by language.
+"""
+
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/api.md"
+RUST, KOTLIN = "clients/rust/src", "clients/kotlin/src/main/kotlin/dev/pigeonhole"
+SWIFT, TYPESCRIPT = "clients/swift/Sources/PigeonholeKit", "clients/web/src"
+# By part and language: the types, each with its file.
+PARTS = {
+    "Client and conversation": {
+        "Rust": [("Client", f"{RUST}/client.rs"), ("Client", f"{RUST}/chat.rs"), ("Chat", f"{RUST}/chat.rs")],
+        "Kotlin": [("Pigeonhole", f"{KOTLIN}/Pigeonhole.kt"), ("Conversation", f"{KOTLIN}/Conversation.kt")],
+        "Swift": [("Pigeonhole", f"{SWIFT}/Pigeonhole.swift"), ("Conversation", f"{SWIFT}/Conversation.swift")],
+        "TypeScript": [("Client", f"{TYPESCRIPT}/client.ts")],
+    },
+    "Views": {
+        "Rust": [("View", f"{RUST}/chat.rs")],
+        "Kotlin": [(name, f"{KOTLIN}/Views.kt") for name in ["View", "ChatList", "MessagesView"]],
+        "Swift": [(name, f"{SWIFT}/Views.swift") for name in ["ChatList", "MessagesView"]],
+        "TypeScript": [],
+    },
+    "A request in the outbox": {
+        "Rust": [("Sent", f"{RUST}/client.rs")],
+        "Kotlin": [("Sent", f"{KOTLIN}/Pigeonhole.kt")],
+        "Swift": [("Sent", f"{SWIFT}/Conversation.swift")],
+        "TypeScript": [("Sent", f"{TYPESCRIPT}/client.ts")],
+    },
+}
+# Other names of a concept.
+SAME = {"sendMedia": "sendFile", "inbox": "chats", "createGroup": "create", "createChannel": "create"}
+# The beginning of a type, and a public name in it, by the ending of the file.
+GRAMMAR = {
+    ".rs": (r"impl(?:<.*?>)? {}\b.*{{", r"    pub (?:async |const )*fn (\w+)"),
+    ".kt": (r"public .*(?:class|interface) {}\b.*", r"    public (?:suspend |open |abstract )*(?:fun|val) (\w+)"),
+    ".swift": (r"public .*(?:class|struct) {}\b.*{{", r"    public (?:private\(set\) )?(?:func|var|let) (\w+)"),
+    ".ts": (r"export (?:class|interface) {}\b.*{{", r"  (?:readonly |async |get |static )*([a-z]\w*)\??[(:<]"),
+}
+
+
+def main():
+    text = page()
+    if sys.argv[1:] != ["--check"]:
+        PAGE.write_text(text)
+    elif not PAGE.exists() or PAGE.read_text() != text:
+        sys.exit(f"{PAGE.relative_to(ROOT)} is not current: `just api` writes it")
+
+
+def page():
+    lines = [
+        "# The clients' names",
+        "",
+        "`just api` writes this page from the sources of the clients. An empty cell: the client lacks the name.",
+    ]
+    for part, languages in PARTS.items():
+        rows = defaultdict(dict)
+        for language, types in languages.items():
+            for kind, file in types:
+                for name in names(kind, file):
+                    rows[concept(name)].setdefault(language, {})[f"`{kind}.{name}`"] = None
+        lines += ["", f"## {part}", "", f"| concept | {' | '.join(languages)} |", f"|---|{'---|' * len(languages)}"]
+        for row, cells in sorted(rows.items()):
+            lines.append(f"| {row} | {' | '.join(', '.join(cells.get(language, [])) for language in languages)} |")
+    return "\n".join(lines) + "\n"
+
+
+def names(kind, file):
+    """Returns the public names of a type, which a file declares at its top level."""
+    begin, member = GRAMMAR[Path(file).suffix]
+    bodies = re.findall(rf"(?m)^{begin.format(kind)}$(?s:.*?)^\}}", (ROOT / file).read_text())
+    found = [name for body in bodies for name in re.findall(rf"(?m)^{member}", body) if name != "constructor"]
+    if not found:
+        sys.exit(f"{file} has no public name of {kind}: correct tools/scripts/api.py")
+    return found
+
+
+def concept(name):
+    """Returns the name in camelCase, with `Id` for Swift's `ID`."""
+    first, *rest = name.split("_")
+    name = (first + "".join(word.capitalize() for word in rest)).replace("ID", "Id")
+    return SAME.get(name, name)
+
+
+if __name__ == "__main__":
+    main()
