@@ -136,8 +136,12 @@ kotlin-library:
         target/kotlin/resources/linux-{{ if arch() == "x86_64" { "x86-64" } else { arch() } }}/libpigeonhole_ffi.so
 
 # Build the packages as their registries take them, into target/packages, and publish nothing. Needs Maven and JDK 17
-pack:
+pack: pack-npm
     python3 tools/scripts/pack.py
+
+# Build the packages for npm alone: the web client, and the local server for this machine
+pack-npm: node
+    python3 tools/scripts/npm.py
 
 # Build the Swift client with its library and bindings, and run its tests. Without Swift, makes a Debian with it, as root
 swift: tools
@@ -147,14 +151,12 @@ swift: tools
 swift-chat *ARGS: tools
     python tools/scripts/swift.py chat {{ARGS}}
 
-# Follow the quickstarts in empty folders, against the local server, from what `just pack` built
+# Follow the quickstarts in empty folders, from what `just pack` built
 quickstarts:
-    cargo build --locked --bin pigeonhole
-    python3 tools/scripts/quickstart.py clients/kotlin/README.md
+    python3 tools/scripts/quickstart.py clients/web/README.md clients/kotlin/README.md
 
 # Shrink and rename the app of the Kotlin quickstart with ProGuard, by the rules in the jars, and run it
 shrink:
-    cargo build --locked --bin pigeonhole
     python3 tools/scripts/shrink.py
 
 # Install what the web client and the demo are built with

@@ -18,6 +18,7 @@ from collections import Counter
 from pathlib import Path
 
 import pages
+from licences import notices
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "target/packages"
@@ -40,10 +41,13 @@ OWNERS = {
 def main():
     if platform.system() != "Linux":
         sys.exit("the packages are built on Linux: the libraries of other systems need their own tools")
-    shutil.rmtree(PACKAGES, ignore_errors=True)
+    for folder in [BUILT, PACKAGES / "maven", PACKAGES / "crates"]:
+        shutil.rmtree(folder, ignore_errors=True)
     library = packed_library()
     size = show_sizes(library)
-    write_notices()
+    texts = RESOURCES / "META-INF/THIRD-PARTY-LIBRARY.txt"
+    texts.parent.mkdir(parents=True)
+    texts.write_text(notices("pigeonhole-ffi"))
     pack_crates()
     pack_maven()
     print("\nAlignment of the segments:")
@@ -112,34 +116,6 @@ def owner_of(symbol):
     crate = re.search(r"[a-z_]\w*(?=::)", symbol)
     owners = (name for name, crates in OWNERS.items() if crate and crate[0] in crates)
     return next(owners, "other libraries")
-
-
-def write_notices():
-    """Writes the licences of everything that is linked into the library, which its jar must contain.
-
-    The gate checks that they are allowed (.cargo/deny.toml); the POM checks those of the other jars.
-    """
-    tree = ["tree", "--locked", "--package", "pigeonhole-ffi", "--edges", "normal,no-proc-macro", "--prefix", "none"]
-    linked = run("cargo", *tree, "--format", "{p}", capture_output=True).stdout
-    names = {tuple(line.split()[:2]) for line in linked.splitlines()}
-    metadata = json.loads(run("cargo", "metadata", "--locked", "--format-version", "1", capture_output=True).stdout)
-    texts = []
-    for package in sorted(metadata["packages"], key=lambda package: package["name"]):
-        if package["source"] is None or (package["name"], f"v{package['version']}") not in names:
-            continue
-        source = f"https://crates.io/crates/{package['name']}/{package['version']}"
-        texts.append(f"{package['name']} {package['version']}\nLicence: {package['license']}\nSource: {source}\n")
-        folder = Path(package["manifest_path"]).parent
-        # Apache's text is the jar's own licence. Mozilla's asks for the place of the source alone.
-        files = [file for file in sorted(folder.glob("[CLNU]*")) if re.match(r"COPY|LICEN|NOTICE|UNLIC", file.name)]
-        texts += [file.read_text() for file in files if file.is_file() and "APACHE" not in file.name.upper()]
-    texts.append(
-        "The standard library of Rust\nLicence: MIT OR Apache-2.0\nSource: https://github.com/rust-lang/rust\n"
-    )
-    texts.append("SQLite\nPublic domain\nSource: https://sqlite.org\n")
-    notices = RESOURCES / "META-INF/THIRD-PARTY-LIBRARY.txt"
-    notices.parent.mkdir(parents=True)
-    notices.write_text(f"\n{'-' * 80}\n".join(texts))
 
 
 def pack_crates():

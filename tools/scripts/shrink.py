@@ -38,7 +38,7 @@ LEFT_OUT = "(!META-INF/MANIFEST.MF,!META-INF/LICENSE,!META-INF/versions/**,!**/m
 
 
 def main():
-    with quickstart.served(), tempfile.TemporaryDirectory() as name, tempfile.TemporaryDirectory() as repository:
+    with tempfile.TemporaryDirectory() as name, tempfile.TemporaryDirectory() as repository:
         folder, environment = Path(name), quickstart.environment(repository)
         printed = quickstart.follow("clients/kotlin/README.md", folder, environment)
         jars = classpath(folder, environment)
@@ -50,9 +50,9 @@ def main():
         rules = folder / "rules.pro"
         rules.write_text("\n".join([*inputs(folder / "target/classes", jars), *packed_rules(jars), RULES]))
         subprocess.run(["java", "-cp", proguard, "proguard.ProGuard", f"@{rules}"], check=True)
-        run = subprocess.run(
-            ["java", "-cp", SHRUNK, "ChatKt"], capture_output=True, text=True, timeout=120, check=False
-        )
+        with quickstart.served(folder):
+            java = ["java", "-cp", SHRUNK, "ChatKt"]
+            run = subprocess.run(java, capture_output=True, text=True, timeout=120, check=False)
     if run.returncode or run.stdout.strip() != printed.strip():
         sys.exit(f"the shrunk app fails:\n{run.stdout}{run.stderr}")
     print(f"The shrunk app prints the same. Its jar has {SHRUNK.stat().st_size:,} bytes, and the jars had {before:,}.")
