@@ -2,7 +2,7 @@
 
 import { canonicalEmoji } from "./emoji.ts";
 import { limits, type Message, type Reaction } from "./frames.ts";
-import type { QueuedRequest } from "./storage/storage.ts";
+import type { QueuedRequest } from "./saved.ts";
 
 /** A text that a message has or had. */
 interface Text {

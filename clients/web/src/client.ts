@@ -38,13 +38,13 @@ import {
   type Settings,
   type Side,
 } from "./protocol.ts";
+import type { Queued, QueuedRequest, Target } from "./saved.ts";
 import type { CallRequest, CallResult } from "./session/calls.ts";
 import type { Stats } from "./session/core.ts";
 import type { Stored } from "./session/entry.ts";
 import { Session } from "./session/session.ts";
 import { Dialer } from "./socket.ts";
 import { memoryStorage } from "./storage/memory.ts";
-import type { Queued, QueuedRequest, Target } from "./storage/storage.ts";
 import { watchSurroundings } from "./surroundings.ts";
 import { uuid } from "./uuid.ts";
 

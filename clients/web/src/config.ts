@@ -2,7 +2,7 @@
 
 import { PigeonholeError } from "./errors.ts";
 import { limits } from "./frames.ts";
-import type { Storage } from "./storage/storage.ts";
+import type { Storage } from "./saved.ts";
 import { uuid } from "./uuid.ts";
 
 /**

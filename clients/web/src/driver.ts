@@ -2,11 +2,11 @@
 
 import { PigeonholeError } from "./errors.ts";
 import type { ClientEvent, Why } from "./events.ts";
+import type { Queued, Storage } from "./saved.ts";
 import type { LinkId, Output, Waiter } from "./session/core.ts";
 import type { Stored } from "./session/entry.ts";
 import type { Session } from "./session/session.ts";
 import type { Dialer, Link } from "./socket.ts";
-import type { Queued, Storage } from "./storage/storage.ts";
 import { StorageWriter } from "./storage/writer.ts";
 import { put } from "./transfer.ts";
 

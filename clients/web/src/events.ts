@@ -3,7 +3,7 @@
 import type { PigeonholeError } from "./errors.ts";
 import type { Conversation, Message, Presence } from "./frames.ts";
 import type { Receipt, ReceiptKind, Settings, Typing } from "./protocol.ts";
-import type { Queued, QueuedRequest } from "./storage/storage.ts";
+import type { Queued, QueuedRequest } from "./saved.ts";
 
 export type ClientEvent =
   | MessageEvent

@@ -58,10 +58,6 @@ export {
   type Side,
   type Typing,
 } from "./protocol.ts";
-export type { Stats } from "./session/core.ts";
-export { indexedDbStorage } from "./storage/indexeddb.ts";
-export { type KeyValueStore, keyValueStorage } from "./storage/key-value.ts";
-export { memoryStorage } from "./storage/memory.ts";
 export {
   apply,
   nothingSaved,
@@ -73,5 +69,9 @@ export {
   type StorageChange,
   type Target,
   type Upload,
-} from "./storage/storage.ts";
+} from "./saved.ts";
+export type { Stats } from "./session/core.ts";
+export { indexedDbStorage } from "./storage/indexeddb.ts";
+export { type KeyValueStore, keyValueStorage } from "./storage/key-value.ts";
+export { memoryStorage } from "./storage/memory.ts";
 export { type Readers, type Tick, Timeline, type TimelineEntry, type Unsent } from "./timeline.ts";

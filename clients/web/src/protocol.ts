@@ -38,7 +38,7 @@ import {
   type UpdateRequest,
   type UserSettings,
 } from "./frames.ts";
-import type { Queued, QueuedMessage, StoringRequest, Target } from "./storage/storage.ts";
+import type { Queued, QueuedMessage, StoringRequest, Target } from "./saved.ts";
 
 /**
  * The content of a message: its text, and optionally the message that it replies to and its mentions (`*`: all

@@ -25,7 +25,7 @@ import {
   type ReceiptKind,
   type Side,
 } from "./protocol.ts";
-import type { Queued, Upload } from "./storage/storage.ts";
+import type { Queued, Upload } from "./saved.ts";
 
 /** How far an own message has come. */
 export type Tick = "waiting" | "failed" | "stored" | "delivered" | "read";

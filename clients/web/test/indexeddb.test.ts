@@ -3,7 +3,7 @@
 import "fake-indexeddb/auto";
 import { afterEach, expect, it, vi } from "vitest";
 import { indexedDbStorage, type StorageChange } from "../src/index.ts";
-import { fileOf } from "../src/storage/storage.ts";
+import { fileOf, nothingSaved } from "../src/saved.ts";
 
 const queued = (clientMsgId: string): StorageChange => ({
   queued: { clientMsgId, target: { to: "bob" }, body: `body of ${clientMsgId}` },
@@ -14,7 +14,7 @@ afterEach(() => vi.unstubAllGlobals());
 
 it("gives back what was written, the outbox in the order of sending", async () => {
   const storage = indexedDbStorage("alice");
-  expect(await storage.load()).toEqual({ outbox: [], held: new Map() });
+  expect(await storage.load()).toEqual(nothingSaved());
   await storage.write([queued("b"), queued("a"), held("dm_ab", 4)]);
   await storage.write([queued("c"), { done: "a" }, { done: "unknown" }, held("dm_ab", 5), held("dm_ac", 1)]);
   await storage.write([{ caughtUp: "2026-11-20T10:00:00.123Z" }]);
@@ -24,7 +24,7 @@ it("gives back what was written, the outbox in the order of sending", async () =
   expect(outbox[0]).toEqual({ clientMsgId: "b", target: { to: "bob" }, body: "body of b" });
   const expected = { dm_ab: 5, dm_ac: 1 };
   expect(marks).toEqual({ held: new Map(Object.entries(expected)), caughtUp: "2026-11-20T10:00:00.123Z" });
-  expect(await indexedDbStorage("bob").load()).toEqual({ outbox: [], held: new Map() });
+  expect(await indexedDbStorage("bob").load()).toEqual(nothingSaved());
 });
 
 it("drops what no version of the client could have written", async () => {
@@ -104,7 +104,7 @@ it("belongs to one client at a time, where the platform has locks", async () => 
   // As in a page that is loaded while the one before it goes.
   const loaded = next.load();
   await first.close?.();
-  expect(await loaded).toEqual({ outbox: [], held: new Map() });
+  expect(await loaded).toEqual(nothingSaved());
 });
 
 it("is locked also where signals have no timeout of their own", async () => {

@@ -1,5 +1,12 @@
 import { expect, it } from "vitest";
-import { connect, type KeyValueStore, keyValueStorage, type Queued, type StorageChange } from "../src/index.ts";
+import {
+  connect,
+  type KeyValueStore,
+  keyValueStorage,
+  nothingSaved,
+  type Queued,
+  type StorageChange,
+} from "../src/index.ts";
 
 const queued = (clientMsgId: string): StorageChange => ({ queued: { clientMsgId, target: { to: "bob" }, body: "hi" } });
 
@@ -16,7 +23,7 @@ it("keeps everything in one text, or nothing of what could not be written", asyn
     },
   };
   const storage = keyValueStorage(store, "alice");
-  expect(await storage.load()).toEqual({ outbox: [], held: new Map() });
+  expect(await storage.load()).toEqual(nothingSaved());
   await storage.write([queued("a"), queued("b"), { held: { conversation_id: "dm_ab", seq: 4 } }, { caughtUp: "now" }]);
   full = true;
   await expect(storage.write([{ done: "b" }])).rejects.toThrow();

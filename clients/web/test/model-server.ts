@@ -1,6 +1,6 @@
 // A small model of the server, as alice sees it.
 
-import type { Target } from "../src/storage/storage.ts";
+import type { Target } from "../src/saved.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: frames, as they go over the wire.
 export type Frame = any;

@@ -6,10 +6,10 @@ import { expect, it } from "vitest";
 import { defaultTiming } from "../src/config.ts";
 import type { ClientEvent, Why } from "../src/events.ts";
 import { targetOf } from "../src/protocol.ts";
+import type { Target } from "../src/saved.ts";
+import { apply, copy, nothingSaved, type Queued, type QueuedRequest, type Saved } from "../src/saved.ts";
 import type { LinkId, Put } from "../src/session/core.ts";
 import { Session } from "../src/session/session.ts";
-import type { Target } from "../src/storage/storage.ts";
-import { apply, copy, nothingSaved, type Queued, type QueuedRequest, type Saved } from "../src/storage/storage.ts";
 import { conversationWith, type Frame, PEERS, Server } from "./model-server.ts";
 
 const timing = { ...defaultTiming, pingEvery: 20_000, lifetime: 40_000, lifetimeJitter: 10_000 };

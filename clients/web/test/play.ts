@@ -3,11 +3,11 @@
 import { expect } from "vitest";
 import { defaultTiming, type Timing } from "../src/config.ts";
 import type { ClientEvent, Why } from "../src/events.ts";
+import { apply, copy, nothingSaved, type Queued, type Saved } from "../src/saved.ts";
 import type { CallRequest } from "../src/session/calls.ts";
 import type { LinkId, Output, Put, Waiter } from "../src/session/core.ts";
 import { Session } from "../src/session/session.ts";
 import { whyClosed } from "../src/socket.ts";
-import { apply, copy, nothingSaved, type Queued, type Saved } from "../src/storage/storage.ts";
 import {
   camel,
   comparable,

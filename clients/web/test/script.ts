@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { Ajv } from "ajv";
 import addFormats from "ajv-formats";
 import type { ClientEvent } from "../src/events.ts";
-import type { Queued } from "../src/storage/storage.ts";
+import type { Queued } from "../src/saved.ts";
 
 export type Json = Record<string, unknown>;
 

@@ -5,9 +5,9 @@ import { defaultTiming } from "../src/config.ts";
 import type { PigeonholeError } from "../src/errors.ts";
 import type { Why } from "../src/events.ts";
 import { readInbox } from "../src/protocol.ts";
+import { nothingSaved } from "../src/saved.ts";
 import type { Output } from "../src/session/core.ts";
 import { Session } from "../src/session/session.ts";
-import { nothingSaved } from "../src/storage/storage.ts";
 import { message } from "./server.ts";
 
 const { reconnectFirst, lifetime, lifetimeJitter, silenceMax, pingEvery } = defaultTiming;

@@ -3,7 +3,7 @@
 import type { Timing, TokenNeed } from "../config.ts";
 import type { PigeonholeError } from "../errors.ts";
 import type { ClientEvent, State } from "../events.ts";
-import type { StorageChange } from "../storage/storage.ts";
+import type { StorageChange } from "../saved.ts";
 
 /** One connection, dialled or open. Later ones have higher numbers. */
 export type LinkId = number;

@@ -1,7 +1,7 @@
 // A request that waits in the outbox, and the reply to it.
 
 import type { AddResult, LeaveResult, SendResult } from "../frames.ts";
-import type { Queued } from "../storage/storage.ts";
+import type { Queued } from "../saved.ts";
 import type { Waiter } from "./core.ts";
 
 /** The server's reply. The entry is absent if an addition found no new member, or if the user has left a channel. */

@@ -11,7 +11,7 @@ import {
   type System,
 } from "../frames.ts";
 import { infoOf, isChannel, isGroup, requestFor, targetOf } from "../protocol.ts";
-import type { Queued, QueuedMessage, QueuedRequest, StoringRequest } from "../storage/storage.ts";
+import type { Queued, QueuedMessage, QueuedRequest, StoringRequest } from "../saved.ts";
 import type { Channels } from "./channels.ts";
 import type { Core, Waiter } from "./core.ts";
 import type { Entry, Stored } from "./entry.ts";

@@ -18,7 +18,7 @@ import type { Timing } from "../config.ts";
 import type { Why } from "../events.ts";
 import type { ReadResult, WatchResult } from "../frames.ts";
 import { type Incoming, isChannel, parseFrame } from "../protocol.ts";
-import type { Queued, Saved } from "../storage/storage.ts";
+import type { Queued, Saved } from "../saved.ts";
 import { type CallRequest, type CallResult, Calls } from "./calls.ts";
 import { CatchUp } from "./catch-up.ts";
 import { Channels } from "./channels.ts";

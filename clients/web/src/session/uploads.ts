@@ -3,7 +3,7 @@
 
 import { PigeonholeError } from "../errors.ts";
 import { isUploadedResult, isUploadResult, type Request, type UploadRequest, type UploadResult } from "../frames.ts";
-import type { QueuedMessage, Upload } from "../storage/storage.ts";
+import type { QueuedMessage, Upload } from "../saved.ts";
 import type { Core, Put } from "./core.ts";
 import type { Entry } from "./entry.ts";
 import type { Requests } from "./requests.ts";

@@ -2,7 +2,16 @@
 // attachments; the marks; the rest.
 
 import { PigeonholeError } from "../errors.ts";
-import { fileOf, isQueued, type Queued, type Saved, type Storage, type StorageChange, withMediaId } from "./storage.ts";
+import {
+  fileOf,
+  isQueued,
+  nothingSaved,
+  type Queued,
+  type Saved,
+  type Storage,
+  type StorageChange,
+  withMediaId,
+} from "../saved.ts";
 
 const VERSION = 3;
 const STORES = ["outbox", "held", "rest", "files"];
@@ -138,7 +147,7 @@ async function read(database: IDBDatabase): Promise<Saved> {
   const fileNamed = new Map(named.map((id, at) => [String(id), files[at]]));
   const outbox = saved.filter(isQueued).map((queued) => withFile(queued, fileNamed.get(queued.clientMsgId)));
   const held = new Map(ids.map((id, at) => [String(id), seqs[at] ?? 0]));
-  return caughtUp === undefined ? { outbox, held } : { outbox, held, caughtUp };
+  return { ...nothingSaved(), outbox, held, ...(caughtUp === undefined ? {} : { caughtUp }) };
 }
 
 /** Its bytes are written once, apart from it. */
@@ -179,7 +188,7 @@ function put(transaction: IDBTransaction, change: StorageChange): void {
         held.put(seq, conversation_id);
       }
     };
-  } else {
+  } else if ("caughtUp" in change) {
     store("rest").put(change.caughtUp, "caughtUp");
   }
 }

@@ -1,4 +1,4 @@
-import { apply, copy, fileOf, isQueued, nothingSaved, type Saved, type Storage } from "./storage.ts";
+import { apply, copy, fileOf, isQueued, nothingSaved, type Saved, type Storage } from "../saved.ts";
 
 /** React Native's AsyncStorage, `localStorage`, and any other store of strings under names. */
 export interface KeyValueStore {
@@ -51,7 +51,7 @@ function parse(text: string): Saved | undefined {
     if (!isTime || !outbox.every(isQueued) || !held.every(isMark)) {
       return undefined;
     }
-    return { outbox, held: new Map(held), ...(caughtUp === undefined ? {} : { caughtUp }) };
+    return { ...nothingSaved(), outbox, held: new Map(held), ...(caughtUp === undefined ? {} : { caughtUp }) };
   } catch {
     return undefined;
   }

@@ -1,4 +1,4 @@
-import { apply, copy, nothingSaved, type Saved, type Storage, type StorageChange } from "./storage.ts";
+import { apply, copy, nothingSaved, type Saved, type Storage, type StorageChange } from "../saved.ts";
 
 /**
  * Creates a storage that lasts as long as this object. After one client is closed, another one can start with its data.

@@ -1,5 +1,5 @@
 import { PigeonholeError } from "../errors.ts";
-import type { Storage, StorageChange } from "./storage.ts";
+import type { Storage, StorageChange } from "../saved.ts";
 
 /** Writes to the storage, one write after the other, and keeps what could not be written for the next one. */
 export class StorageWriter {

@@ -1,7 +1,7 @@
 // The data that survives a reload: the requests without a reply, and the mark of each conversation.
 
-import type { Request } from "../frames.ts";
-import type { MediaInfo, MediaKind } from "../media.ts";
+import type { AckEntry as Mark, Request } from "./frames.ts";
+import type { MediaInfo, MediaKind } from "./media.ts";
 
 /** The recipient of a message: a user, whose direct conversation the first message creates, or a known conversation. */
 export type Target = { to: string } | { conversation_id: string };
@@ -21,6 +21,8 @@ export interface QueuedRequest<
   /** The idempotency key: the same at each try, so that the server stores the request once. */
   clientMsgId: string;
   request: Of<A>;
+  /** When the user made it, by this device's clock. The client sets it. */
+  madeAt?: string;
 }
 
 export interface QueuedMessage {
@@ -34,6 +36,8 @@ export interface QueuedMessage {
   mentions?: string[];
   /** The attachment. */
   media?: Upload;
+  /** When the user wrote it, by this device's clock. The client sets it. */
+  madeAt?: string;
 }
 
 /** An attachment, from the upload to the message. */
@@ -61,7 +65,15 @@ export type StorageChange =
   /** The app is done with everything of this conversation up to here. Only rises. */
   | { held: { conversation_id: string; seq: number } }
   /** A time of the server's, up to which nothing is missing. */
-  | { caughtUp: string };
+  | { caughtUp: string }
+  /** The server refused a request for good. The request stays until the user discards it or tries again. */
+  | { refused: { clientMsgId: string; code: string } }
+  /** The whole chat list has come. */
+  | { listed: true }
+  /** The user has read the conversation up to here, and the server does not know it yet. Only rises. */
+  | { read: { conversation_id: string; seq: number } }
+  /** The server knows the read mark up to here, or refused it. */
+  | { readTold: { conversation_id: string; seq: number } };
 
 /** All that is remembered. */
 export interface Saved {
@@ -70,6 +82,18 @@ export interface Saved {
   /** For each conversation, the last seq that the app is done with. */
   held: Map<string, number>;
   caughtUp?: string;
+  /** Requests that the server refused for good, oldest first. */
+  refused: RefusedRequest[];
+  /** The whole chat list has come. */
+  listed: boolean;
+  /** The user's read marks that the server does not know yet. */
+  reads: Map<string, number>;
+}
+
+/** A request that the server refused for good, with the code of the refusal. */
+export interface RefusedRequest {
+  queued: Queued;
+  code: string;
 }
 
 /** Where the client keeps what must survive a restart. One client uses it at a time. */
@@ -88,36 +112,56 @@ export interface Storage {
 }
 
 export function nothingSaved(): Saved {
-  return { outbox: [], held: new Map() };
+  return { outbox: [], held: new Map(), refused: [], listed: false, reads: new Map() };
 }
 
-/** A copy that does not share its outbox and marks. */
-export function copy({ outbox, held, ...rest }: Saved): Saved {
-  return { ...rest, outbox: [...outbox], held: new Map(held) };
+/** A copy that does not share its lists and marks. */
+export function copy({ outbox, held, refused, reads, ...rest }: Saved): Saved {
+  return { ...rest, outbox: [...outbox], held: new Map(held), refused: [...refused], reads: new Map(reads) };
 }
 
 /** Applies one change. */
 export function apply(saved: Saved, change: StorageChange): void {
+  const place = (id: string) => saved.outbox.findIndex((queued) => queued.clientMsgId === id);
   if ("queued" in change) {
     saved.outbox.push(change.queued);
   } else if ("uploading" in change) {
     const { clientMsgId, mediaId } = change.uploading;
-    const at = saved.outbox.findIndex((queued) => queued.clientMsgId === clientMsgId);
+    const at = place(clientMsgId);
     const found = saved.outbox[at];
     if (found) {
       saved.outbox[at] = withMediaId(found, mediaId);
     }
   } else if ("done" in change) {
-    const at = saved.outbox.findIndex((queued) => queued.clientMsgId === change.done);
+    const at = place(change.done);
     if (at >= 0) {
       saved.outbox.splice(at, 1);
+    } else {
+      saved.refused = saved.refused.filter(({ queued }) => queued.clientMsgId !== change.done);
     }
+  } else if ("refused" in change) {
+    const { clientMsgId, code } = change.refused;
+    const at = place(clientMsgId);
+    const removed = at < 0 ? [] : saved.outbox.splice(at, 1);
+    saved.refused.push(...removed.map((queued) => ({ queued, code })));
   } else if ("held" in change) {
-    const { conversation_id, seq } = change.held;
-    saved.held.set(conversation_id, Math.max(seq, saved.held.get(conversation_id) ?? 0));
+    raise(saved.held, change.held);
+  } else if ("read" in change) {
+    raise(saved.reads, change.read);
+  } else if ("readTold" in change) {
+    const { conversation_id, seq } = change.readTold;
+    if ((saved.reads.get(conversation_id) ?? Number.POSITIVE_INFINITY) <= seq) {
+      saved.reads.delete(conversation_id);
+    }
+  } else if ("listed" in change) {
+    saved.listed = true;
   } else {
     saved.caughtUp = change.caughtUp;
   }
+}
+
+function raise(marks: Map<string, number>, { conversation_id, seq }: Mark): void {
+  marks.set(conversation_id, Math.max(seq, marks.get(conversation_id) ?? 0));
 }
 
 /** Returns the message with the server's id of its attachment; `undefined` removes the id. */
