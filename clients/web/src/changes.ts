@@ -1,197 +1,201 @@
-// The state of each message after its change entries, in whichever order entries and pages come.
+// The state of a message after its change entries, in whichever order they and the message come.
 
 import { canonicalEmoji } from "./emoji.ts";
 import { limits, type Message, type Reaction } from "./frames.ts";
-import type { QueuedRequest } from "./saved.ts";
+import type { StoringRequest } from "./saved.ts";
 
-/** A text that a message has or had. */
+/** The known changes of one message, received or not. Plain data, which a store keeps. */
+export interface Changes {
+  text?: Text;
+  deleted?: { at: string; by: string };
+  /** The message mentions the viewer, or did before its delete: a row may still count the mention. */
+  namedViewer?: true;
+  /** The newest page's state: the highest `seq` of a reaction that is included, or 0, and the counts. */
+  counted: { asOf: number; reactions: Reaction[] };
+  /** The reactions above that, by the `seq` of their entries, in order. */
+  reacted: [seq: number, Step][];
+}
+
 interface Text {
-  /** The first has 1. */
   version: number;
+  editedAt: string;
   body: string;
-  editedAt: string | undefined;
 }
 
-/** Reactions as a page has them. */
-interface Counted {
-  /** The last entry that is in them. */
-  asOf: number;
-  reactions: readonly Reaction[];
-}
-
-/** A user's reaction from some entry on, and the reaction before it. */
-interface Reacted {
-  by: string;
+/** The effect of one reaction. */
+interface Step {
+  mine: boolean;
   emoji: string | undefined;
   before: string | undefined;
 }
 
-interface Became {
-  /** The newest that is known. */
-  text?: Text;
-  deleted?: Pick<Message, "deleted_at" | "deleted_by">;
-  counted: Counted;
-  /** By the `seq` of the entry. */
-  reacted: Map<number, Reacted>;
+export function noChanges(): Changes {
+  return { counted: { asOf: 0, reactions: [] }, reacted: [] };
 }
 
-/** An own change that is not stored, and is shown all the same. */
-interface Wanted {
-  request: QueuedRequest["request"];
-  at: string;
-}
-
-export class Changes {
-  #me: string;
-  #bySeq = new Map<number, Became>();
-
-  constructor(me: string) {
-    this.#me = me;
-  }
-
-  /** Takes an entry as it was at any time. `isCounted`: its reactions are current. */
-  take(entry: Message, isCounted = true): void {
-    const { kind, target_seq, seq, sender_id, sent_at, body, version, emoji, emoji_before } = entry;
-    if (target_seq === undefined) {
-      this.#takeMessage(entry, isCounted);
-      return;
-    }
-    const became = this.#of(target_seq);
-    switch (kind) {
-      case "edit":
-        // An edit without a version has no effect: its target was deleted.
-        if (version !== undefined) {
-          raise(became, { version, body, editedAt: sent_at });
-        }
-        break;
-      case "delete":
-        remove(became, { deleted_at: sent_at, deleted_by: sender_id });
-        break;
-      case "reaction":
-        became.reacted.set(seq, { by: sender_id, emoji, before: emoji_before });
-        break;
-    }
-  }
-
-  /** Sets the user's own reaction where it is no entry. The counts include it until a page brings new ones. */
-  takeOwn(seq: number, emoji: string | null): void {
-    const became = this.#of(seq);
-    const { asOf } = became.counted;
-    became.counted = { asOf, reactions: this.#reactions(became, emoji) };
-  }
-
-  /** The user's own delete of this message, where they see no entry of it. */
-  takeDelete(seq: number, at: string): void {
-    remove(this.#of(seq), { deleted_at: at, deleted_by: this.#me });
-  }
-
-  #takeMessage(message: Message, isCounted: boolean): void {
-    const { seq, body, version = 1, edited_at, deleted_at, deleted_by, reactions = [], reactions_seq = 0 } = message;
-    const became = this.#of(seq);
-    if (deleted_at !== undefined) {
-      remove(became, { deleted_at, ...(deleted_by === undefined ? {} : { deleted_by }) });
-      return;
-    }
-    raise(became, { version, body, editedAt: edited_at });
-    if (isCounted && reactions_seq >= became.counted.asOf) {
-      became.counted = { asOf: reactions_seq, reactions };
-    }
-  }
-
-  isDeleted(seq: number): boolean {
-    return this.#bySeq.get(seq)?.deleted !== undefined;
-  }
-
-  /** The message as it is now, under the own changes that wait. */
-  apply(message: Message, wanted: readonly Wanted[] = []): Message {
-    const became = this.#of(message.seq);
-    const { body, version, edited_at, deleted_at, deleted_by, reactions, reactions_seq, media, mentions, ...rest } =
-      message;
-    const deleting = wanted.find(({ request }) => request.action === "delete");
-    const deleted = became.deleted ?? (deleting && { deleted_at: deleting.at, deleted_by: this.#me });
-    if (deleted) {
-      return { ...rest, body: "", ...deleted };
-    }
-    let text = became.text ?? { version: 1, body, editedAt: undefined };
-    let mine: string | null | undefined;
-    for (const { request, at } of wanted) {
-      if (request.action === "edit") {
-        text = { version: text.version + 1, body: request.body, editedAt: at };
-      } else if (request.action === "react") {
-        mine = request.emoji;
-      }
-    }
-    const shown = this.#reactions(became, mine);
-    return {
-      ...rest,
-      body: text.body,
-      ...(media ? { media } : {}),
-      ...(mentions ? { mentions } : {}),
-      ...(text.version > 1 ? { version: text.version } : {}),
-      ...(text.editedAt === undefined ? {} : { edited_at: text.editedAt }),
-      ...(shown.length > 0 ? { reactions: shown } : {}),
-    };
-  }
-
-  /** As the server orders them. `wanted`: what the user wants to react with, if that is another. */
-  #reactions({ counted, reacted }: Became, wanted: string | null | undefined): Reaction[] {
-    const counts = new Map<string, Reaction>();
-    for (const { emoji, count, mine } of counted.reactions) {
-      counts.set(canonicalEmoji(emoji), { emoji: canonicalEmoji(emoji), count, mine });
-    }
-    const add = (text: string | null | undefined, by: 1 | -1, mine: boolean) => {
-      if (typeof text === "string") {
-        const emoji = canonicalEmoji(text);
-        const before = counts.get(emoji) ?? { emoji, count: 0, mine: false };
-        counts.set(emoji, { emoji, count: before.count + by, mine: mine ? by > 0 : before.mine });
-      }
-    };
-    /** The reply to an own reaction does not contain the earlier one. */
-    const replaceOwn = (emoji: string | null | undefined) => {
-      add([...counts.values()].find(({ mine }) => mine)?.emoji, -1, true);
-      add(emoji, 1, true);
-    };
-    const since = [...reacted].filter(([seq]) => seq > counted.asOf).sort(([one], [other]) => one - other);
-    for (const [, { by, emoji, before }] of since) {
-      if (by === this.#me) {
-        replaceOwn(emoji);
-      } else {
-        add(before, -1, false);
-        add(emoji, 1, false);
-      }
-    }
-    if (wanted !== undefined) {
-      replaceOwn(wanted);
-    }
-    const shown = [...counts.values()].filter(({ count }) => count > 0);
-    shown.sort((one, other) => other.count - one.count || compare(one.emoji, other.emoji));
-    return shown.slice(0, limits.REACTIONS_SHOWN_MAX);
-  }
-
-  #of(seq: number): Became {
-    const became = this.#bySeq.get(seq) ?? { counted: { asOf: 0, reactions: [] }, reacted: new Map() };
-    this.#bySeq.set(seq, became);
-    return became;
+/** Takes a change entry. */
+export function addChange(changes: Changes, entry: Message, viewer: string): void {
+  const { kind, seq, version, sender_id, sent_at, body, emoji, emoji_before } = entry;
+  // An edit without a version has no effect: its target is deleted.
+  if (kind === "edit" && version !== undefined) {
+    edit(changes, { version, editedAt: sent_at, body });
+  } else if (kind === "delete") {
+    markDeleted(changes, sent_at, sender_id);
+  } else if (kind === "reaction" && seq > changes.counted.asOf && !changes.deleted) {
+    const step = { mine: sender_id === viewer, emoji: canonical(emoji), before: canonical(emoji_before) };
+    const others = changes.reacted.filter(([other]) => other !== seq);
+    changes.reacted = [...others, [seq, step] as [number, Step]].sort(([one], [other]) => one - other);
   }
 }
 
-/** Keeps the newest text and the latest edit time: an entry can have the text of a later edit. */
-function raise(became: Became, text: Text): void {
-  const { text: held, deleted } = became;
+/** Takes the message, as some page has it. */
+export function countOf(changes: Changes, { reactions_seq: asOf = 0, reactions = [] }: Message): void {
+  if (asOf >= changes.counted.asOf && !changes.deleted) {
+    const canonically = reactions.map((reaction) => ({ ...reaction, emoji: canonicalEmoji(reaction.emoji) }));
+    changes.counted = { asOf, reactions: canonically };
+    changes.reacted = changes.reacted.filter(([seq]) => seq > asOf);
+  }
+}
+
+/** Sets the viewer's current reaction, which has no entry. */
+export function countOwn(changes: Changes, emoji: string | null): void {
+  if (!changes.deleted) {
+    changes.counted.reactions = react(changes.counted.reactions, emoji);
+  }
+}
+
+export function markDeleted(changes: Changes, at: string, by: string): void {
+  changes.deleted ??= { at, by };
+  delete changes.text;
+  changes.counted.reactions = [];
+  changes.reacted = [];
+}
+
+function edit(changes: Changes, text: Text): void {
+  const { text: held, deleted } = changes;
+  // The text of a deleted message is not kept, however late the text comes.
+  if (!deleted && (!held || isLater(text, held))) {
+    changes.text = text;
+  }
+}
+
+/** Returns the message, as some page had it, as it is by now. */
+export function applied(changes: Changes, message: Message): Message {
+  const { text, deleted, counted, reacted } = changes;
   if (deleted) {
-    return;
+    return emptied(message, deleted.at, deleted.by);
   }
+  const { reactions: _, reactions_seq: __, ...rest } = message;
+  if (text && isLater(text, { version: message.version, editedAt: message.edited_at })) {
+    Object.assign(rest, { body: text.body, version: text.version, edited_at: text.editedAt });
+  }
+  const reactions = reactionsOf(changes);
+  const asOf = reacted.at(-1)?.[0] ?? counted.asOf;
+  return { ...rest, ...(reactions.length > 0 ? { reactions } : {}), ...(asOf > 0 ? { reactions_seq: asOf } : {}) };
+}
+
+/** Returns the current reactions of all users. */
+function reactionsOf({ counted, reacted }: Changes): Reaction[] {
+  const counts = new Map<string, number>();
+  const add = (emoji: string | undefined, more: number) => {
+    if (emoji !== undefined) {
+      counts.set(emoji, (counts.get(emoji) ?? 0) + more);
+    }
+  };
+  let mine: string | undefined;
+  for (const { emoji, count, mine: isMine } of counted.reactions) {
+    add(emoji, count - Number(isMine));
+    mine = isMine ? emoji : mine;
+  }
+  for (const [, step] of reacted) {
+    if (step.mine) {
+      // The earlier own reaction is known, even if the entry does not contain it.
+      mine = step.emoji;
+    } else {
+      add(step.emoji, 1);
+      add(step.before, -1);
+    }
+  }
+  add(mine, 1);
+  const all = [...counts].map(([emoji, count]) => ({ emoji, count, mine: emoji === mine }));
+  return shown(all.filter(({ count }) => count > 0));
+}
+
+/** Returns the message that came. The known text is kept if it is newer. */
+export function keepText(came: Message, held: Message): Message {
+  const of = ({ version, edited_at }: Message) => ({ version, editedAt: edited_at });
   // Each version has one text. A former member gets an empty text if the message was changed after the member left.
-  const isLater = (text.editedAt ?? "") > (held?.editedAt ?? "") || held?.body === "";
-  if (!held || text.version > held.version || (text.version === held.version && isLater)) {
-    became.text = text;
+  const isKept = isLater(of(held), of(came)) || (!isLater(of(came), of(held)) && came.body === "");
+  if (!isKept) {
+    return came;
+  }
+  const { version: _, edited_at: __, ...rest } = came;
+  const { body, version, edited_at } = held;
+  return {
+    ...rest,
+    body,
+    ...(version === undefined ? {} : { version }),
+    ...(edited_at === undefined ? {} : { edited_at }),
+  };
+}
+
+/** Returns the message, once an own change of it, made at this time, is stored. */
+export function foreseen(message: Message, request: StoringRequest, at: string, me: string): Message {
+  if (message.deleted_at !== undefined) {
+    return message;
+  }
+  switch (request.action) {
+    case "edit":
+      return { ...message, body: request.body, version: (message.version ?? 1) + 1, edited_at: at };
+    case "delete":
+      return emptied(message, at, me);
+    case "react": {
+      const { reactions = [], ...rest } = message;
+      const now = react(reactions, request.emoji);
+      return now.length > 0 ? { ...rest, reactions: now } : rest;
+    }
+    default:
+      // The others change no message.
+      return message;
   }
 }
 
-/** Deletes for good, without keeping the text. */
-function remove(became: Became, deleted: NonNullable<Became["deleted"]>): void {
-  became.deleted ??= deleted;
-  delete became.text;
+function emptied(message: Message, deleted_at: string, deleted_by: string): Message {
+  const { reactions, reactions_seq, media, mentions, version, edited_at, ...rest } = message;
+  return { ...rest, body: "", deleted_at, deleted_by };
+}
+
+/** Returns the counts with another reaction of the viewer. */
+function react(reactions: readonly Reaction[], text: string | null): Reaction[] {
+  const emoji = canonical(text ?? undefined);
+  const others = reactions.map(({ emoji, count, mine }) => ({ emoji, count: count - Number(mine), mine: false }));
+  const same = others.find((reaction) => reaction.emoji === emoji);
+  if (same) {
+    Object.assign(same, { count: same.count + 1, mine: true });
+  } else if (emoji !== undefined) {
+    others.push({ emoji, count: 1, mine: true });
+  }
+  return shown(others.filter(({ count }) => count > 0));
+}
+
+/** Sorts as the server does: the most frequent first, then by characters, up to the limit. */
+function shown(reactions: Reaction[]): Reaction[] {
+  const sorted = reactions.sort((one, other) => other.count - one.count || compare(one.emoji, other.emoji));
+  return sorted.slice(0, limits.REACTIONS_SHOWN_MAX);
+}
+
+function canonical(emoji: string | undefined): string | undefined {
+  return emoji === undefined ? undefined : canonicalEmoji(emoji);
+}
+
+interface Version {
+  version: number | undefined;
+  editedAt: string | undefined;
+}
+
+function isLater(one: Version, other: Version): boolean {
+  const difference = (one.version ?? 0) - (other.version ?? 0);
+  return difference > 0 || (difference === 0 && (one.editedAt ?? "") > (other.editedAt ?? ""));
 }
 
 /** Compares by code points, the order of UTF-8 bytes. UTF-16 units have another order. */

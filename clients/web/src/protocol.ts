@@ -166,6 +166,14 @@ export function leavers({ sender_id, system }: Pick<Message, "sender_id" | "syst
   return system?.event === "members.removed" ? system.members : [];
 }
 
+/** Returns whether this user joins or leaves with the entry. */
+export function turnOf(entry: Message, user: string): "joins" | "leaves" | undefined {
+  if (joiners(entry).includes(user)) {
+    return "joins";
+  }
+  return leavers(entry).includes(user) ? "leaves" : undefined;
+}
+
 const EVENTS: Record<System["event"], true> = {
   created: true,
   "members.added": true,

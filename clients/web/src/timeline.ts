@@ -1,7 +1,17 @@
 // The ordered view of one conversation, without I/O and clock: the app passes in the client's events, and draws the
 // entries.
 
-import { Changes } from "./changes.ts";
+import {
+  addChange,
+  applied,
+  type Changes,
+  countOf,
+  countOwn,
+  foreseen,
+  keepText,
+  markDeleted,
+  noChanges,
+} from "./changes.ts";
 import type { ReactedEvent } from "./events.ts";
 import {
   type Channel,
@@ -12,23 +22,28 @@ import {
   type ReceiptsResult,
   type System,
 } from "./frames.ts";
+import { type Marks, Members, type Readers } from "./members.ts";
 import {
   counts,
   happened,
   isChannel,
   isGroup,
-  isService,
-  joiners,
-  leavers,
   names,
   type Receipt,
   type ReceiptKind,
   type Side,
+  turnOf,
 } from "./protocol.ts";
-import type { Queued, Upload } from "./saved.ts";
+import type { Queued, QueuedRequest, Upload } from "./saved.ts";
+import { allWithin, covered, joined } from "./spans.ts";
+import type { Span, Window } from "./store/types.ts";
+
+export type { Readers } from "./members.ts";
 
 /** How far an own message has come. */
-export type Tick = "waiting" | "failed" | "stored" | "delivered" | "read";
+export type Tick = "waiting" | "failed" | StoredTick;
+
+type StoredTick = "stored" | "delivered" | "read";
 
 /** One thing to draw. */
 export type TimelineEntry =
@@ -43,7 +58,7 @@ export type TimelineEntry =
       type: "message";
       message: Message;
       own: boolean;
-      tick: "stored" | "delivered" | "read" | undefined;
+      tick: StoredTick | undefined;
       /** The message that this one replies to, in its current state, if it has been received. */
       quote: Message | undefined;
       /** Own changes of the message have no reply yet. */
@@ -64,6 +79,16 @@ export type TimelineEntry =
       media: Upload | undefined;
     };
 
+/** One thing to draw of a part of the timeline. A place has no days. */
+export type Place =
+  | { type: "gap"; afterSeq: number; beforeSeq: number }
+  | { type: "system"; message: Message; system: System }
+  /** `unread`: the separator with this number is before it. Only an own one has a tick. */
+  | { type: "message"; message: Message; tick: StoredTick | undefined; unread: number | undefined }
+  /** An entry of an app's own kind. */
+  | { type: "other"; message: Message }
+  | { type: "unsent"; unsent: Unsent; body: string; replyTo: number | undefined };
+
 /** An own message or change that is not stored. */
 export interface Unsent {
   queued: Queued;
@@ -73,31 +98,6 @@ export interface Unsent {
   error?: string;
   /** For a message whose file is being uploaded, the number of uploaded bytes. */
   uploaded?: number;
-}
-
-/** The members who have a message, each list in the order of their ids. */
-export interface Readers {
-  read: string[];
-  /** Only received. */
-  delivered: string[];
-}
-
-interface Marks {
-  delivered: number;
-  read: number;
-}
-
-/** Whether a user is a member of the group, by the last entry about it. */
-interface Membership {
-  seq: number;
-  isMember: boolean;
-}
-
-/** Below this `seq` the user sees nothing. */
-interface First {
-  seq: number;
-  /** The conversation's last `seq` when the server reported it. */
-  asOf: number;
 }
 
 /** A user who is typing. */
@@ -115,6 +115,8 @@ interface Opened {
   isSure: boolean;
 }
 
+const END = Number.POSITIVE_INFINITY;
+
 /**
  * The ordered view of one conversation: the stored messages by `seq`, then those that are not stored yet. Change
  * entries are not drawn themselves: their target is, in its current state.
@@ -125,32 +127,33 @@ interface Opened {
  */
 export class Timeline {
   #userId: string;
-  /** By `seq`. The changes have each message's current state, and so its text. */
-  #log: Message[] = [];
-  #changes: Changes;
+  /** By `seq`: messages in their current state, and change entries without their content. */
+  #held: Message[] = [];
+  /** The ranges of `seq` without a gap: all entries that have come here, or to the message store. */
+  #spans: Span[] = [];
+  /** Change entries, by their target, received or not. */
+  #changes = new Map<number, Changes>();
   /** Oldest first. */
   #unsent: Unsent[] = [];
-  /** The `client_msg_id`s of own entries that are stored. */
+  /** The `client_msg_id`s of own messages and changes that are stored. */
   #stored = new Set<string>();
   #writing = new Map<string, Writing>();
   #marks = new Map<string, Marks>();
-  /** In a group: the lowest marks of all other members, from the server. */
-  #floor: Marks = { delivered: 0, read: 0 };
-  /** The marks of all other members are known. */
+  #kind: Conversation["kind"] = "direct";
+  /** The marks of this group's members are known, so ticks can be shown. */
   #hasReceipts = false;
-  #roster = new Map<string, Membership>();
-  #isGroup = false;
-  #isChannel = false;
-  #first: First = { seq: 1, asOf: 0 };
+  /** The first entry that the user may see, and the last `seq` when the server reported it. */
+  #first = { seq: 1, asOf: 0 };
+  /** The newest known entry, received or not. */
   #lastSeq = 0;
   #row: Conversation | Channel | undefined;
+  /** The server has reported the conversation's last `seq`. */
   #isKnown = false;
   #opened: Opened | undefined;
 
   /** The user whose view this is. */
   constructor(userId: string) {
     this.#userId = userId;
-    this.#changes = new Changes(userId);
   }
 
   // Input.
@@ -167,9 +170,22 @@ export class Timeline {
       this.#take(entry, true);
     }
     for (const { user_id, delivered_seq, read_seq } of members) {
-      this.#raise(user_id, { delivered: delivered_seq, read: read_seq });
+      this.#raise(user_id, delivered_seq, read_seq);
     }
     this.#known(last_seq);
+  }
+
+  /** Takes messages of a message store, from this side of the conversation, requested with this limit. */
+  stored(window: Window, side: Side, limit: number): void {
+    for (const message of window.messages) {
+      this.#take(message, true);
+    }
+    const range = covered(window, side, limit);
+    const seen = range ? allWithin(allWithin(window.spans, range), { from: this.#first.seq, to: END }) : [];
+    for (const span of seen) {
+      this.#lastSeq = Math.max(this.#lastSeq, span.to);
+      this.#spans = joined(span, this.#spans);
+    }
   }
 
   /** The next entry, or any other. An own one takes the place of what was queued with the same `client_msg_id`. */
@@ -181,13 +197,9 @@ export class Timeline {
    * Takes an own message or change that is not stored yet: from `send` and the like, or from the client's `outbox`
    * after a start. A change of the group is not shown before it is stored.
    */
-  queued(queued: Queued, at: string): void {
-    const { clientMsgId } = queued;
-    if (!("body" in queued) && targetOf(queued) === undefined) {
-      return;
-    }
-    const isKnown = this.#unsent.some((unsent) => unsent.queued.clientMsgId === clientMsgId);
-    if (!isKnown && !this.#stored.has(clientMsgId)) {
+  queued(queued: Queued, at = queued.madeAt ?? new Date(0).toISOString()): void {
+    const isShown = "body" in queued || targetSeq(queued) !== undefined;
+    if (isShown && !this.hasUnsent(queued.clientMsgId) && !this.#stored.has(queued.clientMsgId)) {
       this.#unsent.push({ queued, at });
     }
   }
@@ -197,29 +209,42 @@ export class Timeline {
    * reverts a change.
    */
   failed(clientMsgId: string, error: string): void {
-    const unsent = this.#unsent.find(({ queued }) => queued.clientMsgId === clientMsgId);
-    if (unsent) {
-      unsent.error = error;
+    this.#update(clientMsgId, { error });
+  }
+
+  /** Takes a `failed` event. */
+  failedFor(queued: Queued, error: string): void {
+    this.failed(queued.clientMsgId, error);
+    // The user has taken it back, or the message is gone and shows that itself.
+    if (error === "cancelled" || (error === "gone" && "request" in queued)) {
+      this.dismiss(queued.clientMsgId);
     }
   }
 
   /** Sets the number of uploaded bytes of an own message's file. */
   uploading({ clientMsgId, done }: { clientMsgId: string; done: number }): void {
-    const unsent = this.#unsent.find(({ queued }) => queued.clientMsgId === clientMsgId);
-    if (unsent) {
-      unsent.uploaded = done;
-    }
+    this.#update(clientMsgId, { uploaded: done });
+  }
+
+  #update(clientMsgId: string, news: Partial<Unsent>): void {
+    const isIt = ({ queued }: Unsent) => queued.clientMsgId === clientMsgId;
+    this.#unsent = this.#unsent.map((unsent) => (isIt(unsent) ? { ...unsent, ...news } : unsent));
   }
 
   /** Applies an own change that has no entry. */
   reacted({ clientMsgId, request }: Omit<ReactedEvent, "type">): void {
-    if (request.action === "delete") {
-      const wanted = this.#unsent.find(({ queued }) => queued.clientMsgId === clientMsgId);
-      this.#changes.takeDelete(request.seq, wanted?.at ?? new Date().toISOString());
-    } else {
-      this.#changes.takeOwn(request.seq, request.emoji);
-    }
+    const wanted = this.#unsent.find(({ queued }) => queued.clientMsgId === clientMsgId)?.at;
     this.#isStored(clientMsgId);
+    const message = this.#content(request.seq);
+    if (message) {
+      const changes = this.#changesOf(request.seq);
+      if (request.action === "delete") {
+        markDeleted(changes, wanted ?? message.sent_at, this.#userId);
+      } else {
+        countOwn(changes, request.emoji);
+      }
+      this.#hold(applied(changes, message));
+    }
   }
 
   /**
@@ -241,43 +266,35 @@ export class Timeline {
 
   /** A member has everything up to here, or has read it. So has the user, by another device or by this one. */
   receipt({ kind, user_id, seq }: { kind: ReceiptKind } & Pick<Receipt, "user_id" | "seq">): void {
-    this.#raise(user_id, { delivered: seq, read: kind === "read" ? seq : 0 });
+    this.#raise(user_id, seq, kind === "read" ? seq : 0);
   }
 
-  /** Takes a page of the marks of the group's other members. When the last page has come, own messages have ticks. */
-  receipts({ members, delivered_seq, read_seq, next_cursor }: ReceiptsResult): void {
-    this.#isGroup = true;
+  /**
+   * Takes a page of the marks of the group's other members. Until the last page has come, an own message shows only
+   * that it is stored.
+   */
+  receipts({ members, next_cursor }: ReceiptsResult): void {
+    this.is("group");
     this.#hasReceipts ||= next_cursor === null;
     for (const { user_id, delivered_seq, read_seq } of members) {
-      this.#raise(user_id, { delivered: delivered_seq, read: read_seq });
-    }
-    // Without members, the server's marks are the end of the log.
-    if (members.length > 0) {
-      this.#floor = highest(this.#floor, { delivered: delivered_seq, read: read_seq });
+      this.#raise(user_id, delivered_seq, read_seq);
     }
   }
 
   /** Takes a row of the chat list. An older row than the current one changes nothing. */
   row(row: Conversation): void {
-    this.#takeRow(row, { delivered: row.delivered_seq, read: row.read_seq });
+    const wasClosed = this.isClosed();
+    this.is(row.kind);
+    this.#raise(this.#userId, row.delivered_seq, row.read_seq);
+    this.#listed(row);
+    this.#reopened(wasClosed);
   }
 
   /** A row of the list of channels, in the same way. */
   channel(row: Channel): void {
-    this.#isChannel = true;
-    this.#takeRow(row, { delivered: row.read_seq, read: row.read_seq });
-  }
-
-  #takeRow(row: Conversation | Channel, marks: Marks): void {
-    this.#begins(row.first_seq, row.last_seq);
-    if (row.role !== undefined) {
-      this.#belongs(this.#userId, { seq: row.last_seq, isMember: row.role !== "none" });
-    }
-    this.#raise(this.#userId, marks);
-    if (!this.#row || (row.last_seq >= this.#row.last_seq && row.read_seq >= this.#row.read_seq)) {
-      this.#row = row;
-    }
-    this.#known(row.last_seq);
+    this.is("channel");
+    this.#raise(this.#userId, row.read_seq, row.read_seq);
+    this.#listed(row);
   }
 
   /** Opens the conversation: the unread separator does not move until `close`. */
@@ -288,6 +305,32 @@ export class Timeline {
   /** Closes the conversation. */
   close(): void {
     this.#opened = undefined;
+  }
+
+  /** A channel looks like a group, and a direct conversation like nothing. @internal */
+  is(kind: Conversation["kind"]): void {
+    if (this.#kind === "direct" || kind === "channel") {
+      this.#kind = kind;
+    }
+  }
+
+  /** Takes what another timeline of the conversation has that is not stored. @internal */
+  adopt(other: Timeline): void {
+    this.#unsent.push(...other.#unsent.filter(({ queued }) => !this.#stored.has(queued.clientMsgId)));
+  }
+
+  /** Forgets what is read, except for the last message and the events of the group. @internal */
+  trim(): void {
+    const last = this.shown().at(-1) ?? 0;
+    const floor = Math.min(this.ownRead(), Math.max(last - 1, 0));
+    this.#held = this.#held.filter(({ seq, system }) => seq > floor || system !== undefined);
+    this.#forgetChanges(floor);
+    this.#spans = allWithin(this.#spans, { from: floor + 1, to: END });
+  }
+
+  /** The conversation has entries up to here. The view requests those that have not come. @internal */
+  endsAt(lastSeq: number): void {
+    this.#lastSeq = Math.max(this.#lastSeq, lastSeq);
   }
 
   // Output.
@@ -303,48 +346,124 @@ export class Timeline {
       }
       day = next;
     };
-    const firstUnread = this.#firstUnread();
-    const all = this.#ofOthers();
-    let before: number | undefined;
-    for (const entry of this.#log) {
-      const { seq, reply_to } = entry;
-      if (before !== undefined && seq > before + 1) {
-        entries.push({ type: "gap", afterSeq: before, beforeSeq: seq });
-      }
-      before = seq;
-      const own = this.#isOwn(entry);
-      const system = happened(entry);
-      if (system) {
-        turn(entry.sent_at);
-        entries.push({ type: "system", message: entry, own, system });
-      }
-      if (!counts(entry)) {
-        continue;
-      }
-      turn(entry.sent_at);
-      if (seq === firstUnread) {
-        entries.push({ type: "unread", count: this.#opened?.count ?? 0 });
-      }
-      const [message, quote] = [this.#shown(entry), this.#quote(reply_to)];
-      const mark = own ? tick(seq, all) : undefined;
-      entries.push({ type: "message", message, own, tick: mark, quote, ...this.#changing(seq) });
-    }
-    for (const unsent of this.#unsent) {
-      const { queued, at, error } = unsent;
-      if ("body" in queued) {
-        turn(at);
-        const quote = this.#quote(queued.replyTo);
-        entries.push({
-          type: "unsent",
-          unsent,
-          body: queued.body,
-          tick: error === undefined ? "waiting" : "failed",
-          quote,
-          media: queued.media,
-        });
+    for (const place of this.places(0, undefined)) {
+      switch (place.type) {
+        case "gap":
+          entries.push(place);
+          break;
+        case "system":
+          turn(place.message.sent_at);
+          entries.push({ ...place, own: this.#isOwn(place.message) });
+          break;
+        case "message": {
+          const { message, tick, unread } = place;
+          const { seq, reply_to } = message;
+          turn(message.sent_at);
+          if (unread !== undefined) {
+            entries.push({ type: "unread", count: unread });
+          }
+          const [own, quote] = [tick !== undefined, this.quote(reply_to)];
+          const [changing, refused] = [this.isChanging(seq), this.refused(seq)];
+          entries.push({ type: "message", message: this.foreseen(message), own, tick, quote, changing, refused });
+          break;
+        }
+        case "other":
+          break;
+        case "unsent": {
+          const { unsent, body, replyTo } = place;
+          const { queued, at, error } = unsent;
+          turn(at);
+          const media = "body" in queued ? queued.media : undefined;
+          const tick = error === undefined ? "waiting" : "failed";
+          entries.push({ type: "unsent", unsent, body, tick, quote: this.quote(replyTo), media });
+        }
       }
     }
     return entries;
+  }
+
+  /**
+   * Returns all to draw, in order and without days: the stored entries from `from` to `to`. `undefined` stands for the
+   * end, where the unsent messages follow.
+   *
+   * @internal
+   */
+  places(from: number, to: number | undefined): Place[] {
+    const [unread, all] = [this.#firstUnread(), this.#allOthers()];
+    const places: Place[] = [];
+    let before: Span | undefined;
+    for (const span of allWithin(this.#spans, { from, to: to ?? END })) {
+      if (before) {
+        places.push({ type: "gap", afterSeq: before.to, beforeSeq: span.from });
+      }
+      before = span;
+      for (const message of this.#held.slice(this.#after(span.from - 1), this.#after(span.to))) {
+        const system = happened(message);
+        if (system) {
+          places.push({ type: "system", message, system });
+        } else if (counts(message)) {
+          const mark = this.#isOwn(message) ? tick(message.seq, all) : undefined;
+          places.push({
+            type: "message",
+            message,
+            tick: mark,
+            unread: unread?.seq === message.seq ? unread.count : undefined,
+          });
+        } else if (hasContent(message)) {
+          places.push({ type: "other", message });
+        }
+      }
+    }
+    for (const unsent of to === undefined ? this.#unsent : []) {
+      if ("body" in unsent.queued) {
+        const { body, replyTo } = unsent.queued;
+        places.push({ type: "unsent", unsent, body, replyTo });
+      }
+    }
+    return places;
+  }
+
+  /** Returns the `seq` of each stored entry that `places` has, in order. @internal */
+  shown(): number[] {
+    const isShown = (message: Message) => hasContent(message) || happened(message) !== undefined;
+    return this.#above(this.#floor)
+      .filter(isShown)
+      .map(({ seq }) => seq);
+  }
+
+  /** The kind of the conversation, as far as known. @internal */
+  get kind(): Conversation["kind"] {
+    return this.#kind;
+  }
+
+  /** Returns how far an own message has come. @internal */
+  ownTick(seq: number): StoredTick {
+    return tick(seq, this.#allOthers());
+  }
+
+  /** Returns whether an own message or change with this id is not stored. @internal */
+  hasUnsent(clientMsgId: string): boolean {
+    return this.#unsent.some(({ queued }) => queued.clientMsgId === clientMsgId);
+  }
+
+  /** The newest known entry, received or not. @internal */
+  get lastSeq(): number {
+    return this.#lastSeq;
+  }
+
+  /** The first entry that the user may see. @internal */
+  get first(): number {
+    return this.#first.seq;
+  }
+
+  /** The server has reported the last entry and the user's read mark. @internal */
+  get isKnown(): boolean {
+    return this.#isKnown;
+  }
+
+  /** The ranges without a gap, in order. @internal */
+  get spans(): readonly Span[] {
+    return this.#spans;
   }
 
   /** Returns the users who are typing now, by the same clock as `typing`, in the order of their ids. */
@@ -353,30 +472,9 @@ export class Timeline {
     return writing.map(([userId]) => userId).sort();
   }
 
-  /** Returns the next part of the conversation to request with `history`; `undefined` if no entry is missing. */
-  missing(): Side | undefined {
-    const newest = this.#log.at(-1)?.seq;
-    if (newest === undefined) {
-      return this.#lastSeq >= this.#first.seq ? {} : undefined;
-    }
-    if (newest < this.#lastSeq) {
-      return { after_seq: newest };
-    }
-    let missing: Side | undefined;
-    let before: number | undefined;
-    for (const { seq } of this.#log) {
-      if (before !== undefined && seq > before + 1) {
-        missing = { after_seq: before };
-      }
-      before = seq;
-    }
-    return missing;
-  }
-
-  /** Returns the part to request with `history` when the user scrolls up; `undefined` if no older entry exists. */
-  moreBefore(): { before_seq: number } | undefined {
-    const [oldest] = this.#log;
-    return oldest && oldest.seq > this.#first.seq ? { before_seq: oldest.seq } : undefined;
+  /** Returns when the next of them no longer is; infinity if there is none. @internal */
+  writingEnds(now: number): number {
+    return Math.min(...[...this.#writing.values()].map(({ until }) => until).filter((until) => now < until));
   }
 
   /**
@@ -384,29 +482,72 @@ export class Timeline {
    * a channel.
    */
   isClosed(): boolean {
-    return !this.#isChannel && this.#roster.get(this.#userId)?.isMember === false;
+    if (this.#isChannel) {
+      return false;
+    }
+    const [row, own] = [this.#row, this.#ownTurn()];
+    const byRow = { seq: row?.last_seq ?? -1, isClosed: row?.role === "none" };
+    const byEntry = { seq: own?.seq ?? -1, isClosed: own?.turn === "leaves" };
+    if (byRow.seq === byEntry.seq) {
+      return byRow.isClosed || byEntry.isClosed;
+    }
+    return byRow.seq > byEntry.seq ? byRow.isClosed : byEntry.isClosed;
   }
 
   /** Returns the other users who have this message, as far as known, of those who were members when it was written. */
   readers(seq: number): Readers {
-    const readers: Readers = { read: [], delivered: [] };
-    const writer = this.#held(seq)?.sender_id;
-    for (const [userId, { delivered, read }] of this.#others()) {
-      const hasJoinedLater = (this.#roster.get(userId)?.seq ?? 0) > seq;
-      if (delivered >= seq && userId !== writer && !hasJoinedLater) {
-        readers[read >= seq ? "read" : "delivered"].push(userId);
-      }
+    return this.#members().readers(this.#userId, seq, this.#at(seq)?.sender_id);
+  }
+
+  /** Returns the message that one replies to, in its current state, if it has come. @internal */
+  quote(seq: number | undefined): Message | undefined {
+    const message = seq !== undefined && seq > this.#floor ? this.#content(seq) : undefined;
+    return message && this.foreseen(message);
+  }
+
+  /** Returns the message with the own changes that are not stored yet. @internal */
+  foreseen(message: Message): Message {
+    return this.#waiting(message.seq).reduce((before, { queued, at }) => {
+      return foreseen(before, (queued as QueuedRequest).request, at, this.#userId);
+    }, message);
+  }
+
+  /** Returns whether own changes of the message have no reply yet. @internal */
+  isChanging(seq: number): boolean {
+    return this.#waiting(seq).length > 0;
+  }
+
+  /** Returns the last own change of the message that was refused for good. @internal */
+  refused(seq: number): Unsent | undefined {
+    return this.#ownChanges(seq)
+      .filter(({ error }) => error !== undefined)
+      .at(-1);
+  }
+
+  /** Returns the next part of the conversation to request with `history`; `undefined` if no entry is missing. */
+  missing(): Side | undefined {
+    const newest = this.#spans.at(-1);
+    if (!newest) {
+      return this.#lastSeq > this.#floor ? {} : undefined;
     }
-    return { read: readers.read.sort(), delivered: readers.delivered.sort() };
+    const last = newest.to >= this.#lastSeq ? this.#spans.at(-2) : newest;
+    return last && { after_seq: last.to };
+  }
+
+  /** Returns the part to request with `history` when the user scrolls up; `undefined` if no older entry exists. */
+  moreBefore(): { before_seq: number } | undefined {
+    const [oldest] = this.#spans;
+    return oldest && oldest.from > this.#first.seq ? { before_seq: oldest.from } : undefined;
   }
 
   /**
-   * Returns the number of unread messages of others without deleted ones, as far as known. While entries are missing,
-   * the number is the row's count and the changes since then.
+   * Returns the number of unread messages of others, as far as known. Deleted messages count only in a channel. While
+   * entries are missing, the number is the row's count and the changes since then.
    */
   unread(): number {
     return this.#count(
       (row) => row.unread,
+      () => true,
       () => true,
     );
   }
@@ -414,8 +555,9 @@ export class Timeline {
   /** How many of those name the user. */
   mentions(): number {
     const naming = this.#count(
-      (row) => ("mentions" in row ? (row.mentions ?? 0) : 0),
+      (row) => ("mentions" in row ? row.mentions : undefined),
       (message) => names(message, this.#userId),
+      (target) => this.#changes.get(target)?.namedViewer === true,
     );
     // A delete of an unknown message does not contain the mentions. The mentions can't be more than the unread
     // messages.
@@ -427,66 +569,104 @@ export class Timeline {
    * unread one of others that is not deleted and has no gap before it. `undefined` if there is nothing to report.
    */
   readUpTo(): number | undefined {
-    const mark = this.#ownRead();
-    let last: number | undefined;
-    let before: number | undefined;
-    for (const entry of this.#log) {
-      const { seq } = entry;
-      if (before !== undefined && seq > before + 1 && seq - 1 > mark) {
-        break;
-      }
-      before = seq;
-      if (seq > mark && this.#isUnread(entry)) {
-        last = seq;
-      }
-    }
-    return last;
+    const mark = this.ownRead();
+    // The oldest entries need nothing before them.
+    const gap = this.#spans.findIndex(({ from }, at) => at > 0 && from - 1 > mark);
+    const whole = this.#spans.slice(0, gap < 0 ? undefined : gap).at(-1);
+    return whole && this.#lastUnread(mark, whole.to);
+  }
+
+  /**
+   * Returns the `seq` to report with `read` when the user has seen the entry at `seen`, and so all that is unread up to
+   * there. The mark doesn't pass a gap, and no entry between the mark and the report is missing.
+   *
+   * @internal
+   */
+  readBySeeing(seen: number): number | undefined {
+    const mark = this.ownRead();
+    const whole = this.#spanWith(mark + 1);
+    return whole && this.#lastUnread(mark, Math.min(whole.to, seen));
+  }
+
+  /** @internal */
+  ownRead(): number {
+    const read = this.#marks.get(this.#userId)?.read ?? 0;
+    const own = this.#ownTurn();
+    // The marks of who joins stand just before that.
+    return Math.max(read, own?.turn === "joins" ? own.seq - 1 : 0, this.#floor);
   }
 
   /** Counts the row's messages and the later ones for which `isCounted` is true. */
-  #count(ofRow: (row: Conversation | Channel) => number, isCounted: (message: Message) => boolean): number {
-    const mark = this.#ownRead();
-    const above = this.#log.filter(({ seq }) => seq > mark);
-    const ofOthers = above.filter((entry) => this.#isUnread(entry) && isCounted(entry));
-    const missing = Math.max(this.#lastSeq - mark, 0) - above.length;
-    const row = this.#row;
-    if (!row || missing === 0) {
-      return ofOthers.length;
+  #count(
+    ofRow: (row: Conversation | Channel) => number | undefined,
+    isCounted: (message: Message) => boolean,
+    wasCounted: (target: number) => boolean,
+  ): number {
+    const mark = this.ownRead();
+    const ofOthers = (mark: number) =>
+      this.#above(mark).filter((message) => this.#isUnread(message) && isCounted(message)).length;
+    const [held, missing] = [ofOthers(mark), this.#missingAbove(mark)];
+    const known = this.#row && ofRow(this.#row);
+    if (!this.#row || known === undefined || missing === 0) {
+      return held;
     }
-    const since = (seq: number) => seq > row.last_seq;
-    const come = ofOthers.filter(({ seq }) => since(seq)).length;
-    const gone = above.filter((entry) => {
-      const { seq, kind, target_seq = 0 } = entry;
-      const wasUnread = kind === "delete" && since(seq) && !since(target_seq) && target_seq > mark && !this.#isChannel;
-      const target = this.#held(target_seq);
-      // The author of a delete most likely wrote its unknown target, and a delete mentions no user.
-      const ofOther = target ? !this.#isOwn(target) : !this.#isOwn(entry);
-      return wasUnread && ofOther && isCounted(target ?? entry);
-    });
+    const { last_seq } = this.#row;
+    const gone = this.#deletedSince(last_seq, mark).filter(wasCounted).length;
     // The number can be lower than the received messages: the row may include deletes that are missing here.
-    return Math.min(Math.max(ofRow(row) - gone.length, 0) + come, ofOthers.length + missing);
+    return Math.min(Math.max(known - gone, 0) + ofOthers(Math.max(mark, last_seq)), held + missing);
   }
 
-  /** An entry, as it was at any time. `isOfPage`: as the history has it. */
+  /** The messages of others, unread and not above `lastSeq`, that were deleted by entries above it. */
+  #deletedSince(lastSeq: number, mark: number): number[] {
+    // A channel counts them until they are read.
+    const deletes = this.#isChannel ? [] : this.#above(lastSeq).filter(({ kind }) => kind === "delete");
+    return deletes.flatMap((entry) => {
+      const { target_seq = 0 } = entry;
+      // In groups, an admin may delete another user's message. An unknown target counts as the own message of the
+      // delete's author.
+      const isOthers = !this.#isOwn(this.#at(target_seq) ?? entry);
+      return isOthers && target_seq > mark && target_seq <= lastSeq ? [target_seq] : [];
+    });
+  }
+
+  /** Returns the number of entries above the mark that have not come. */
+  #missingAbove(mark: number): number {
+    const come = allWithin(this.#spans, { from: mark + 1, to: END });
+    return come.reduce((missing, { from, to }) => missing - (to - from + 1), Math.max(this.#lastSeq - mark, 0));
+  }
+
+  /** Returns the last unread message of others above the mark, up to `to`. */
+  #lastUnread(mark: number, to: number): number | undefined {
+    const unread = this.#above(mark).filter((message) => message.seq <= to && this.#isUnread(message));
+    return unread.at(-1)?.seq;
+  }
+
+  /** An entry, as it was at any time. */
   #take(entry: Message, isOfPage: boolean): void {
-    const { seq, client_msg_id, sender_id } = entry;
+    const { seq, client_msg_id, sender_id, conversation_id } = entry;
     if (this.#isOwn(entry) && client_msg_id !== undefined) {
       this.#isStored(client_msg_id);
     }
-    this.#takeSystem(entry);
-    // A channel's event has no reactions; only its pages have them.
-    this.#changes.take(entry, isOfPage || !this.#isChannel);
-    if (this.#isChannel && this.#isOwn(entry) && counts(entry)) {
-      // The author of a post has read everything before it.
-      this.#raise(sender_id, { delivered: seq, read: seq });
-    }
-    if (seq > (this.#writing.get(sender_id)?.lastSeq ?? Number.POSITIVE_INFINITY)) {
+    if ((this.#writing.get(sender_id)?.lastSeq ?? END) < seq) {
       this.#writing.delete(sender_id);
     }
-    this.#lastSeq = Math.max(this.#lastSeq, seq);
-    if (seq >= this.#first.seq && !this.#held(seq)) {
-      this.#log.splice(this.#placeOf(seq), 0, { ...entry, body: "" });
+    this.endsAt(seq);
+    this.is(kindOf(conversation_id));
+    if (this.#isChannel && this.#isOwn(entry) && counts(entry)) {
+      // The author of a post has read everything up to it.
+      this.#raise(sender_id, seq, seq);
     }
+    if (seq <= this.#floor) {
+      return;
+    }
+    this.#spans = joined({ from: seq, to: seq }, this.#spans);
+    const wasClosed = entry.system !== undefined && this.isClosed();
+    if (hasContent(entry)) {
+      this.#takeMessage(entry, isOfPage);
+    } else {
+      this.#change(entry);
+    }
+    this.#reopened(wasClosed);
   }
 
   #isStored(clientMsgId: string): void {
@@ -494,123 +674,100 @@ export class Timeline {
     this.#unsent = this.#unsent.filter(({ queued }) => queued.clientMsgId !== clientMsgId);
   }
 
-  /** A new member starts just before the join, even after an earlier membership. */
-  #takeSystem(entry: Message): void {
-    const { seq, sender_id, conversation_id } = entry;
-    this.#isGroup ||= isGroup(conversation_id);
-    this.#isChannel ||= isChannel(conversation_id);
-    if (seq < this.#first.seq) {
-      return;
+  /** Takes a message as it was when the server read it. The timeline may know a newer state. */
+  #takeMessage(came: Message, isOfPage: boolean): void {
+    const changes = this.#changesOf(came.seq);
+    if (came.deleted_at !== undefined) {
+      markDeleted(changes, came.deleted_at, came.deleted_by ?? came.sender_id);
     }
-    for (const user of joiners(entry)) {
-      if (this.#isChannel && user !== this.#userId) {
-        // The other members' marks are not sent in a channel.
-        continue;
-      }
-      const mark = user === sender_id ? seq : seq - 1;
-      this.#raise(user, { delivered: mark, read: mark });
-      this.#belongs(user, { seq, isMember: true });
+    const held = this.#at(came.seq);
+    let message = came;
+    if (held) {
+      // A page can lack the id.
+      const id = came.client_msg_id ?? held.client_msg_id;
+      message = keepText(id === undefined ? came : { ...came, client_msg_id: id }, held);
     }
-    for (const user of leavers(entry)) {
-      this.#belongs(user, { seq, isMember: false });
+    if (names(message, this.#userId)) {
+      changes.namedViewer = true;
     }
+    // A channel's event has no reactions. Its pages have them, and the last page counts.
+    if (!this.#isChannel || isOfPage || (message.reactions ?? []).length > 0) {
+      countOf(changes, message);
+    }
+    this.#hold(applied(changes, message));
   }
 
-  /** Sets the first entry that the user may see in the group. The latest report counts: a new join starts again. */
+  /** Takes a change entry. Its content is kept with its target, which may come later. */
+  #change(entry: Message): void {
+    const { target_seq } = entry;
+    if (target_seq !== undefined) {
+      const changes = this.#changesOf(target_seq);
+      addChange(changes, entry, this.#userId);
+      const target = this.#content(target_seq);
+      if (target) {
+        this.#hold(applied(changes, target));
+      }
+    }
+    this.#hold({ ...entry, body: "" });
+  }
+
+  /** Sets the first visible entry. The latest report counts, because a new join can show fewer entries, or more. */
   #begins(seq: number | undefined, asOf: number): void {
     if (seq === undefined) {
       return;
     }
-    this.#isGroup = true;
+    this.is("group");
     const before = this.#first;
-    if (asOf >= before.asOf) {
+    if (before.asOf <= asOf) {
       this.#first = { seq, asOf };
-    }
-    if (this.#first.seq > before.seq) {
-      this.#forget(seq, before.asOf > 0);
-    }
-  }
-
-  /** Forgets what is below: it belongs to an earlier membership, and who has left since is unknown. */
-  #forget(below: number, isAnew: boolean): void {
-    this.#log = this.#log.filter(({ seq }) => seq >= below);
-    for (const [userId] of this.#others()) {
-      if (isAnew || (this.#roster.get(userId)?.seq ?? below) < below) {
-        this.#roster.delete(userId);
-        this.#marks.delete(userId);
-        this.#hasReceipts = false;
+      if (before.asOf > 0 && seq > before.seq) {
+        this.#begunAnew();
       }
-    }
-    if (isAnew) {
-      this.#floor = { delivered: 0, read: 0 };
-    }
-  }
-
-  #belongs(userId: string, membership: Membership): void {
-    if (membership.seq >= (this.#roster.get(userId)?.seq ?? 0)) {
-      this.#roster.set(userId, membership);
+      // Should it be shown again, it may have changed meanwhile.
+      this.#held = this.#above(seq - 1);
+      this.#forgetChanges(seq - 1);
+      this.#spans = allWithin(this.#spans, { from: seq, to: END });
     }
   }
 
-  #held(seq: number): Message | undefined {
-    const held = this.#log[this.#placeOf(seq) - 1];
-    return held?.seq === seq ? held : undefined;
+  #forgetChanges(upTo: number): void {
+    this.#changes = new Map([...this.#changes].filter(([seq]) => seq > upTo));
   }
 
-  /** After what is not above this `seq`. */
-  #placeOf(seq: number): number {
-    let place = this.#log.length;
-    while ((this.#log[place - 1]?.seq ?? 0) > seq) {
-      place -= 1;
+  #listed(row: Conversation | Channel): void {
+    this.#begins(row.first_seq, row.last_seq);
+    const held = this.#row;
+    if (!held || (row.last_seq >= held.last_seq && row.read_seq >= held.read_seq)) {
+      this.#row = row;
     }
-    return place;
+    this.#known(row.last_seq);
   }
 
-  /** The message as it is now, own changes that wait included. */
-  #shown(message: Message): Message {
-    const waiting = this.#changesOf(message.seq).filter(({ error }) => error === undefined);
-    const wanted = waiting.flatMap(({ queued, at }) => ("request" in queued ? [{ request: queued.request, at }] : []));
-    return this.#changes.apply(message, wanted);
+  #reopened(wasClosed: boolean): void {
+    if (wasClosed && !this.isClosed()) {
+      this.#begunAnew();
+    }
   }
 
-  #quote(seq: number | undefined): Message | undefined {
-    const held = seq === undefined ? undefined : this.#held(seq);
-    return held && counts(held) ? this.#shown(held) : undefined;
-  }
-
-  #changing(seq: number): { changing: boolean; refused: Unsent | undefined } {
-    const changes = this.#changesOf(seq);
-    const refused = changes.filter(({ error }) => error !== undefined);
-    return { changing: changes.length > refused.length, refused: refused.at(-1) };
-  }
-
-  /** Own ones that are not stored, oldest first. */
-  #changesOf(seq: number): Unsent[] {
-    return this.#unsent.filter(({ queued }) => targetOf(queued) === seq);
-  }
-
-  /** Whether it is unread, if it is above the mark. In a channel, one that was deleted is, too. */
-  #isUnread(entry: Message): boolean {
-    return counts(entry) && !this.#isOwn(entry) && (this.#isChannel || !this.#changes.isDeleted(entry.seq));
-  }
-
-  #isOwn({ sender_id }: Message): boolean {
-    return sender_id === this.#userId;
-  }
-
-  #ownRead(): number {
-    return Math.max(this.#marks.get(this.#userId)?.read ?? 0, this.#first.seq - 1);
+  /** Forgets the members and marks of a group: after a new join, the earlier ones are out of date. */
+  #begunAnew(): void {
+    this.#hasReceipts = false;
+    const own = this.#marks.get(this.#userId);
+    this.#marks = new Map(own ? [[this.#userId, own]] : []);
   }
 
   /** A read mark counts as a delivered one. */
-  #raise(userId: string, { delivered, read }: Marks): void {
+  #raise(userId: string, delivered: number, read: number): void {
     const marks = this.#marks.get(userId) ?? { delivered: 0, read: 0 };
-    this.#marks.set(userId, highest(marks, { delivered: Math.max(delivered, read), read }));
+    this.#marks.set(userId, {
+      delivered: Math.max(marks.delivered, delivered, read),
+      read: Math.max(marks.read, read),
+    });
   }
 
   /** Takes the server's last `seq` and read mark of the conversation. */
   #known(lastSeq: number): void {
-    this.#lastSeq = Math.max(this.#lastSeq, lastSeq);
+    this.endsAt(lastSeq);
     this.#isKnown = true;
     if (this.#opened && !this.#opened.isSure) {
       this.#opened = this.#separator();
@@ -618,45 +775,124 @@ export class Timeline {
   }
 
   #separator(): Opened {
-    return { mark: this.#ownRead(), count: this.unread(), isSure: this.#isKnown };
+    return { mark: this.ownRead(), count: this.unread(), isSure: this.#isKnown };
   }
 
-  /** Returns the message after the separator, once it is certain which one that is. */
-  #firstUnread(): number | undefined {
+  /** Returns the message after the separator, once it is certain which one that is, and how many were unread. */
+  #firstUnread(): { seq: number; count: number } | undefined {
     if (!this.#opened?.count) {
       return undefined;
     }
-    const { mark } = this.#opened;
-    const above = this.#log.filter(({ seq }) => seq > mark);
-    const at = above.findIndex((entry) => this.#isUnread(entry));
-    return above[at]?.seq === mark + 1 + at ? above[at]?.seq : undefined;
+    const { mark, count } = this.#opened;
+    const whole = this.#spanWith(mark + 1);
+    const first = this.#above(mark).find((message) => this.#isUnread(message));
+    return whole && first && first.seq <= whole.to ? { seq: first.seq, count } : undefined;
   }
 
-  /** Returns the lowest marks of all others. In a group, the received receipts alone are not enough. */
-  #ofOthers(): Marks {
-    const others = this.#others().map(([, marks]) => marks);
-    if (others.length === 0) {
-      return this.#floor;
+  #spanWith(seq: number): Span | undefined {
+    return this.#spans.find(({ from, to }) => from <= seq && seq <= to);
+  }
+
+  /** Up to here nothing is shown. */
+  get #floor(): number {
+    return this.#first.seq - 1;
+  }
+
+  get #isChannel(): boolean {
+    return this.#kind === "channel";
+  }
+
+  #at(seq: number): Message | undefined {
+    const held = this.#held[this.#after(seq) - 1];
+    return held?.seq === seq ? held : undefined;
+  }
+
+  /** Returns the entry with this `seq`, if it is a message. */
+  #content(seq: number): Message | undefined {
+    const held = this.#at(seq);
+    return held && hasContent(held) ? held : undefined;
+  }
+
+  #above(mark: number): Message[] {
+    return this.#held.slice(this.#after(mark));
+  }
+
+  /** Returns how many entries are not above this `seq`. */
+  #after(seq: number): number {
+    let [low, high] = [0, this.#held.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#held[middle]?.seq ?? END) <= seq) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
     }
-    const lowest = {
-      delivered: Math.min(...others.map(({ delivered }) => delivered)),
-      read: Math.min(...others.map(({ read }) => read)),
-    };
-    return this.#isGroup && !this.#hasReceipts ? this.#floor : highest(this.#floor, lowest);
+    return low;
   }
 
-  /** Returns the other members without services: a service reads nothing, so no tick waits for its mark. */
-  #others(): [string, Marks][] {
-    const isThere = (userId: string) => this.#roster.get(userId)?.isMember !== false;
-    return [...this.#marks].filter(([userId]) => userId !== this.#userId && !isService(userId) && isThere(userId));
+  #hold(message: Message): void {
+    const isHeld = this.#at(message.seq) !== undefined;
+    const at = this.#after(message.seq);
+    this.#held.splice(isHeld ? at - 1 : at, Number(isHeld), message);
+  }
+
+  #changesOf(seq: number): Changes {
+    const changes = this.#changes.get(seq) ?? noChanges();
+    this.#changes.set(seq, changes);
+    return changes;
+  }
+
+  /** Own changes of this message that are not stored, oldest first. */
+  #ownChanges(seq: number): Unsent[] {
+    return this.#unsent.filter(({ queued }) => targetSeq(queued) === seq);
+  }
+
+  #waiting(seq: number): Unsent[] {
+    return this.#ownChanges(seq).filter(({ error }) => error === undefined);
+  }
+
+  /** Above the own read mark, it is unread. */
+  #isUnread(message: Message): boolean {
+    return counts(message) && !this.#isOwn(message) && (message.deleted_at === undefined || this.#isChannel);
+  }
+
+  #isOwn({ sender_id }: Message): boolean {
+    return sender_id === this.#userId;
+  }
+
+  /** The last entry that is shown with which the user joined or left. */
+  #ownTurn(): { seq: number; turn: "joins" | "leaves" } | undefined {
+    for (let at = this.#held.length - 1; at >= 0; at -= 1) {
+      const entry = this.#held[at];
+      const turn = entry && entry.seq > this.#floor ? turnOf(entry, this.#userId) : undefined;
+      if (entry && turn) {
+        return { seq: entry.seq, turn };
+      }
+    }
+    return undefined;
+  }
+
+  #members(): Members {
+    return new Members(this.#marks, this.#above(this.#floor));
+  }
+
+  /** Returns up to where all others have the conversation, and have read it. */
+  #allOthers(): Marks | undefined {
+    return this.#kind === "direct" || this.#hasReceipts ? this.#members().allOthers(this.#userId) : undefined;
   }
 }
 
-function highest(one: Marks, other: Marks): Marks {
-  return { delivered: Math.max(one.delivered, other.delivered), read: Math.max(one.read, other.read) };
+function kindOf(conversation: string): Conversation["kind"] {
+  return isChannel(conversation) ? "channel" : isGroup(conversation) ? "group" : "direct";
 }
 
-function tick(seq: number, all: Marks): "stored" | "delivered" | "read" {
+/** Returns whether the entry is a message, or of a kind that an app has made up: `x-` and a name. */
+function hasContent(entry: Message): boolean {
+  return counts(entry) || entry.kind.startsWith("x-");
+}
+
+function tick(seq: number, all: Marks = { delivered: 0, read: 0 }): StoredTick {
   if (seq > all.delivered) {
     return "stored";
   }
@@ -664,6 +900,6 @@ function tick(seq: number, all: Marks): "stored" | "delivered" | "read" {
 }
 
 /** Returns the target of a change: of all stored requests, only a change of a message has a `seq`. */
-function targetOf(queued: Queued): number | undefined {
+function targetSeq(queued: Queued): number | undefined {
   return "request" in queued ? (queued.request as { seq?: number }).seq : undefined;
 }

@@ -336,10 +336,7 @@ class World {
     expect(entries.filter(({ type }) => type === "gap" || type === "unsent")).toEqual([]);
     expect([this.timeline.missing(), this.timeline.moreBefore()]).toEqual([undefined, undefined]);
     const expected = this.ops.filter(isMessage).map(({ seq, what, target }) => {
-      const shown = (seq: number) => {
-        const { reactions_seq: _, ...message } = seen(this.ops, seq, this.#last);
-        return message;
-      };
+      const shown = (seq: number) => seen(this.ops, seq, this.#last);
       return { message: shown(seq), quote: what === "reply" ? shown(target) : undefined };
     });
     expect(this.#messages().map(({ message, quote }) => ({ message, quote }))).toEqual(expected);

@@ -489,7 +489,7 @@ class World {
     const expected = log.ops
       .filter(({ seq, way }) => seq >= first && seq <= this.#end && (way === "say" || way === "system"))
       .map(({ seq, way, who, system }) => {
-        const { reactions_seq: _, ...message } = log.seen(seq, first, this.#end);
+        const message = log.seen(seq, first, this.#end);
         return way === "system"
           ? { type: "system", message, own: who === "alice", system }
           : { type: "message", message };
