@@ -8,6 +8,8 @@ import type { ErrorCode } from "./frames.ts";
  * - `closed`: the client has been closed. The next client that opens the outbox sends the messages in it.
  * - `storage`: the outbox could not be read or written; `cause` has the reason.
  * - `storage_busy`: another client, in another tab perhaps, has this storage.
+ * - `wrong_user`: the storage has the data of another user.
+ * - `newer`: a later version of the app wrote the storage. Load that version.
  * - `unreadable`: this version can't read the server's reply.
  * - `config`: the configuration can't work.
  * - `cancelled`: the app has cancelled the upload.
@@ -19,6 +21,8 @@ export type PigeonholeErrorCode =
   | "closed"
   | "storage"
   | "storage_busy"
+  | "wrong_user"
+  | "newer"
   | "unreadable"
   | "config"
   | "unwatched"

@@ -125,6 +125,11 @@ export function counts({ kind }: Pick<Message, "kind">): boolean {
   return MESSAGES.includes(kind);
 }
 
+/** Returns whether the entry changes another one, its target. */
+export function isChange({ kind }: Pick<Message, "kind">): boolean {
+  return kind === "edit" || kind === "delete" || kind === "reaction";
+}
+
 /** Whether a message names this user. */
 export function names({ mentions = [] }: Pick<Message, "mentions">, user: string): boolean {
   return mentions.includes(user) || mentions.includes("*");

@@ -1,7 +1,7 @@
-// What a message store takes and returns.
+// The changes that a message store takes, and its answers to reads.
 
 import type { Conversation, GroupMember, HistoryResult, Member, Message } from "../frames.ts";
-import type { Draft, Role, Settings, Side } from "../protocol.ts";
+import type { Draft, Settings, Side } from "../protocol.ts";
 import type { StorageChange, Target } from "../saved.ts";
 
 /** A text that the user has not sent yet. */
@@ -40,7 +40,7 @@ export type Write =
 export interface KnownMember {
   user_id: string;
   /** The role and the entry of the join, in a group whose list of members came. */
-  joined?: { role: Role; joined_seq: number };
+  joined?: Pick<GroupMember, "role" | "joined_seq">;
   /** A device of the member has received every entry up to this one. */
   delivered_seq: number;
   /** The member has read every entry up to this one. */

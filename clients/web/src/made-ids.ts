@@ -1,0 +1,13 @@
+// The ids of conversations, which follow from who makes them.
+
+import { sha256 } from "./sha256.ts";
+
+const BASE32 = "abcdefghijklmnopqrstuvwxyz234567";
+
+/** Returns the id of the direct conversation with this user, or of the note to oneself, before its first message too. */
+export function directConversationId(me: string, user: string): string {
+  const [first, second] = me <= user ? [me, user] : [user, me];
+  const digest = sha256(new TextEncoder().encode(`${first}\0${second}`)).slice(0, 20);
+  const bits = [...digest].map((byte) => byte.toString(2).padStart(8, "0")).join("");
+  return `dm_${bits.replace(/.{5}/g, (five) => BASE32[Number.parseInt(five, 2)] ?? "")}`;
+}

@@ -1,0 +1,242 @@
+// A store in the browser's IndexedDB.
+
+import { PigeonholeError } from "../errors.ts";
+import {
+  compareKeys,
+  type Database,
+  type Key,
+  type Mode,
+  type Range,
+  type Storage,
+  TABLES,
+  type Table,
+  type Transaction,
+  VERSION,
+} from "./database.ts";
+
+/** A page that is being reloaded releases its lock within this. */
+const LOCK_WAIT = 2000;
+
+/**
+ * Creates a storage with this name, in this browser profile and origin. Only one client may use it at a time, over all
+ * tabs. Give each user a name of their own, and each tab, if the app may be open in several.
+ *
+ * @throws `storage_busy`, when the client is connected: another client has it. `storage`: the platform has no
+ * IndexedDB.
+ */
+export function indexedDbStorage(name: string): Storage {
+  return new IndexedDbStorage(`pigeonhole:${name}`);
+}
+
+class IndexedDbStorage implements Storage {
+  #name: string;
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  async open(): Promise<Database> {
+    const unlock = await lock(this.#name);
+    try {
+      return await IndexedDb.open(this.#name, unlock);
+    } catch (error) {
+      unlock();
+      throw error;
+    }
+  }
+
+  async reset(): Promise<undefined> {
+    await answer(indexedDB.deleteDatabase(this.#name));
+  }
+}
+
+export class IndexedDb implements Database {
+  readonly keepsFiles = true;
+  #name: string;
+  #database: IDBDatabase | undefined;
+  #closed: () => void;
+
+  /** Opens the database. `closed` is called when the client no longer uses it. */
+  static async open(name: string, closed: () => void): Promise<IndexedDb> {
+    const opened = new IndexedDb(name, closed);
+    await opened.#open();
+    return opened;
+  }
+
+  private constructor(name: string, closed: () => void) {
+    this.#name = name;
+    this.#closed = closed;
+  }
+
+  async transaction<T>(mode: Mode, run: (transaction: Transaction) => Promise<T>): Promise<T> {
+    const database = await this.#open();
+    const transaction =
+      mode === "read"
+        ? database.transaction(TABLES)
+        : database.transaction(TABLES, "readwrite", { durability: mode === "lasting" ? "strict" : "relaxed" });
+    const ended = end(transaction);
+    try {
+      const result = await run(accessTo(transaction));
+      await ended;
+      return result;
+    } catch (error) {
+      // Without this, what was written before the error would be committed.
+      abort(transaction);
+      await ended.catch(() => {});
+      throw error;
+    }
+  }
+
+  async #open(): Promise<IDBDatabase> {
+    if (!this.#database) {
+      const database = await open(this.#name);
+      const forget = () => {
+        this.#database = undefined;
+      };
+      // Browsers may close it, when memory or disk space is short.
+      database.onclose = forget;
+      // A tab with a later version of the app waits until all others have closed it.
+      database.onversionchange = () => {
+        database.close();
+        forget();
+      };
+      this.#database = database;
+    }
+    return this.#database;
+  }
+
+  close(): void {
+    this.#database?.close();
+    this.#database = undefined;
+    this.#closed();
+  }
+}
+
+/** Locks out other tabs until the returned function is called. */
+async function lock(name: string): Promise<() => void> {
+  // Some platforms, and pages without TLS, have no locks. There the app must take care of it.
+  const locks = globalThis.navigator?.locks;
+  if (!locks) {
+    return () => {};
+  }
+  // `AbortSignal.timeout` is younger than locks: Safari 15.4 has only these.
+  const wait = new AbortController();
+  const timer = setTimeout(() => wait.abort(), LOCK_WAIT);
+  return new Promise((resolve, reject) => {
+    const held = () => {
+      clearTimeout(timer);
+      return new Promise<void>((unlock) => resolve(unlock));
+    };
+    locks.request(name, { signal: wait.signal }, held).catch((cause: unknown) => {
+      clearTimeout(timer);
+      reject(new PigeonholeError("storage_busy", `another client uses the storage ${name}`, { cause }));
+    });
+  });
+}
+
+async function open(name: string): Promise<IDBDatabase> {
+  // The first version of these tables. Earlier ones, which were never released, had other tables.
+  const request = indexedDB.open(name, FIRST_VERSION + VERSION);
+  request.onupgradeneeded = () => {
+    const database = request.result;
+    for (const store of [...database.objectStoreNames]) {
+      database.deleteObjectStore(store);
+    }
+    for (const table of TABLES) {
+      database.createObjectStore(table);
+    }
+  };
+  try {
+    return await answer(request);
+  } catch (cause) {
+    if (cause instanceof DOMException && cause.name === "VersionError") {
+      throw new PigeonholeError("newer", `a later version of the app wrote the storage ${name}`, { cause });
+    }
+    throw cause;
+  }
+}
+
+/** Versions up to this one had other tables, and were never released. */
+const FIRST_VERSION = 3;
+
+function accessTo(transaction: IDBTransaction): Transaction {
+  const store = (table: Table) => transaction.objectStore(table);
+  return {
+    get: (table, key) => answer(store(table).get(key as IDBValidKey)),
+    range: (table, range = {}) => read(store(table), range),
+    put: (table, key, value) => {
+      store(table).put(value, key as IDBValidKey);
+    },
+    delete: (table, key) => {
+      store(table).delete(key as IDBValidKey);
+    },
+  };
+}
+
+async function read(store: IDBObjectStore, { from, below, limit, isReverse }: Range): Promise<[Key, unknown][]> {
+  if (limit === 0 || (from !== undefined && below !== undefined && compareKeys(from, below) >= 0)) {
+    return [];
+  }
+  const range = rangeOf(from as IDBValidKey | undefined, below as IDBValidKey | undefined);
+  if (isReverse) {
+    return readBackwards(store.openCursor(range, "prev"), limit);
+  }
+  const [keys, values] = await Promise.all([
+    answer(store.getAllKeys(range, limit)),
+    answer<unknown[]>(store.getAll(range, limit)),
+  ]);
+  return keys.map((key, at) => [key as Key, values[at]]);
+}
+
+function rangeOf(from: IDBValidKey | undefined, below: IDBValidKey | undefined): IDBKeyRange | null {
+  if (from === undefined) {
+    return below === undefined ? null : IDBKeyRange.upperBound(below, true);
+  }
+  return below === undefined ? IDBKeyRange.lowerBound(from) : IDBKeyRange.bound(from, below, false, true);
+}
+
+function readBackwards(
+  request: IDBRequest<IDBCursorWithValue | null>,
+  limit = Number.POSITIVE_INFINITY,
+): Promise<[Key, unknown][]> {
+  const found: [Key, unknown][] = [];
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => {
+      const cursor = request.result;
+      if (cursor) {
+        found.push([cursor.key as Key, cursor.value]);
+      }
+      if (cursor && found.length < limit) {
+        cursor.continue();
+      } else {
+        resolve(found);
+      }
+    };
+    request.onerror = () => reject(request.error);
+  });
+}
+
+function answer<T>(request: IDBRequest<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}
+
+function end(transaction: IDBTransaction): Promise<void> {
+  const ended = new Promise<void>((resolve, reject) => {
+    transaction.oncomplete = () => resolve();
+    transaction.onabort = () => reject(transaction.error);
+  });
+  // The caller of the transaction gets the first error.
+  ended.catch(() => {});
+  return ended;
+}
+
+function abort(transaction: IDBTransaction): void {
+  try {
+    transaction.abort();
+  } catch {
+    // It has ended already.
+  }
+}

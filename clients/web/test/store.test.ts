@@ -1,0 +1,205 @@
+// The rules of the store: any order gives the same result, and the spans show what is missing.
+
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Message } from "../src/frames.ts";
+import { Store } from "../src/store/store.ts";
+import type { Write } from "../src/store/types.ts";
+import { wordsOf } from "../src/store/words.ts";
+import { change, pageOf, queued, row, storages, text, withImage, writes } from "./store-writes.ts";
+
+const of = (...messages: Message[]): Write[] => messages.map((entry) => ({ entry }));
+
+for (const [name, make] of storages) {
+  describe(name, () => {
+    const open = () => Store.open(make(), "alice");
+
+    it("shows what is missing by its spans, which meet", async () => {
+      const store = await open();
+      const spans = async () => (await store.window("dm_ab", {}, 0)).spans.map(({ from, to }) => [from, to]);
+      await store.apply(of(text(20, "hi"), text(21, "ho")), false);
+      expect(await spans()).toEqual([[20, 21]]);
+      await store.apply([pageOf({ before_seq: 15 }, [text(12, "a"), text(14, "b")], true, 21)], false);
+      expect(await spans()).toEqual([
+        [12, 14],
+        [20, 21],
+      ]);
+      await store.apply([pageOf({ after_seq: 14 }, [text(15, "c")], true, 21)], false);
+      expect(await spans()).toEqual([
+        [12, 15],
+        [20, 21],
+      ]);
+      // An entry that can't be read leaves no gap: the server has no other.
+      await store.apply([pageOf({}, [text(16, "d"), text(22, "e")], true, 22)], false);
+      expect(await spans()).toEqual([[12, 22]]);
+      await store.apply([pageOf({ before_seq: 12 }, [text(3, "f")], false, 22)], false);
+      expect(await spans()).toEqual([[1, 22]]);
+      const seqs = async (...args: Parameters<Store["window"]>) =>
+        (await store.window(...args)).messages.map(({ seq }) => seq);
+      expect(await seqs("dm_ab", {}, 2)).toEqual([21, 22]);
+      expect(await seqs("dm_ab", { before_seq: 15 }, 2)).toEqual([12, 14]);
+      expect(await seqs("dm_ab", { after_seq: 15 }, 2)).toEqual([16, 20]);
+      await store.close();
+    });
+
+    it("brings the chat list up to the entries", async () => {
+      let store = await open();
+      const line = async () => {
+        const [{ last_message, unread, last_seq } = row("", 0)] = await store.chats();
+        return [last_message.preview, last_message.deleted ?? false, unread, last_seq];
+      };
+      await store.apply([{ row: row("dm_ab", 1, "one") }, ...of(text(2, "two"))], false);
+      expect(await line()).toEqual(["two", false, 2, 2]);
+      await store.apply(of({ ...change(3, "edit", 2, "2"), version: 2 }), false);
+      expect(await line()).toEqual(["2", false, 2, 3]);
+      await store.apply([{ read: { conversation_id: "dm_ab", seq: 3, unread: 0 } }], false);
+      await store.apply(of(change(4, "delete", 2)), false);
+      expect(await line()).toEqual(["", true, 0, 4]);
+      // The server's row from before the delete.
+      const [now = row("", 0)] = await store.chats();
+      const old = { ...now, last_seq: 3, last_message: { ...now.last_message, preview: "2", deleted: false } };
+      await store.apply([{ row: old }], false);
+      expect(await line()).toEqual(["", true, 0, 4]);
+      await store.close();
+      // A row whose message the store lacks.
+      store = await open();
+      await store.apply([{ row: old }, ...of(change(4, "delete", 2))], false);
+      expect(await line()).toEqual(["", true, 0, 4]);
+      await store.close();
+    });
+
+    it("keeps no text that comes after its delete", async () => {
+      const store = await open();
+      await store.apply(of(change(4, "delete", 2)), false);
+      await store.apply([pageOf({}, [text(2, "secret")], true, 3)], false);
+      const { messages } = await store.window("dm_ab", {}, 9);
+      expect(messages).toMatchObject([{ body: "", deleted_at: text(4, "").sent_at }]);
+      expect(await store.search("secret", 9)).toEqual([]);
+      await store.close();
+    });
+
+    it("hides what is below a floor, and removes it in parts", async () => {
+      const store = await open();
+      const entries = Array.from({ length: 1200 }, (_, at) => withImage(text(at + 1, `word ${at + 1}`)));
+      await store.apply([{ row: row("dm_ab", 1) }, ...of(...entries)], false);
+      await store.apply([{ place: { conversation_id: "dm_ab", seq: 1100, path: "a.jpg" } }], false);
+      await store.apply([{ floor: { conversation_id: "dm_ab", first_seq: 1150 } }], false);
+      const { messages, spans } = await store.window("dm_ab", {}, 99);
+      expect([messages[0]?.seq, messages.length, spans]).toEqual([1150, 51, [{ from: 1150, to: 1200 }]]);
+      expect(await store.search("1149", 9)).toEqual([]);
+      expect(await store.search("1150", 9)).toHaveLength(1);
+      // Two parts are left.
+      expect([await store.tidy(9999), await store.unneeded()]).toEqual([true, []]);
+      expect([await store.tidy(9999), await store.unneeded()]).toEqual([true, ["a.jpg"]]);
+      expect(await store.tidy(9999)).toBe(false);
+      await store.apply([{ removed: "a.jpg" }], false);
+      expect(await store.unneeded()).toEqual([]);
+      await store.close();
+    });
+
+    it("removes old messages that the user has read while the store has too many", async () => {
+      const store = await open();
+      const entries = Array.from({ length: 300 }, (_, at) => text(at + 1, "hi"));
+      await store.apply([{ row: row("dm_ab", 1) }, ...of(...entries)], false);
+      expect(await store.tidy(250)).toBe(false);
+      await store.apply([{ read: { conversation_id: "dm_ab", seq: 30, unread: 270 } }], false);
+      expect(await store.tidy(250)).toBe(true);
+      const first = async () => (await store.window("dm_ab", { after_seq: 0 }, 1)).messages[0]?.seq;
+      expect([await first(), await store.tidy(250)]).toEqual([31, false]);
+      await store.apply([{ read: { conversation_id: "dm_ab", seq: 300, unread: 0 } }], false);
+      expect([await store.tidy(250), await first(), await store.tidy(250)]).toEqual([true, 51, false]);
+      // The newest 200 stay.
+      expect([await store.tidy(0), await first(), await store.tidy(0)]).toEqual([true, 101, false]);
+      await store.close();
+    });
+
+    it("finds its content again after a restart", async () => {
+      const storage = make();
+      const first = await Store.open(storage, "alice");
+      await first.apply([{ row: row("dm_ab", 1) }, ...of(text(2, "two")), { change: { queued: queued("a") } }], true);
+      await first.apply([{ change: { refused: { clientMsgId: "a", code: "gone" } } }], true);
+      await first.apply([{ change: { held: { conversation_id: "dm_xy", seq: 4 } } }], true);
+      const content = await contentOf(first);
+      await first.close();
+      const second = await Store.open(storage, "alice");
+      expect(await contentOf(second)).toEqual(content);
+      expect(content.saved.refused).toEqual([{ queued: queued("a"), code: "gone" }]);
+      await second.close();
+      await expect(Store.open(storage, "bob")).rejects.toMatchObject({ code: "wrong_user" });
+    });
+
+    it("writes all of a turn or nothing", async () => {
+      const store = await open();
+      await store.apply(of(text(1, "one")), false);
+      const before = await contentOf(store);
+      const broken = { entry: { ...text(3, "three"), sent_at: undefined } } as unknown as Write;
+      const page = { page: { conversation_id: "dm_ab", side: {}, page: undefined } } as unknown as Write;
+      await expect(store.apply([...of(text(2, "two")), broken, page], false)).rejects.toThrow();
+      expect(await contentOf(store)).toEqual(before);
+      await store.close();
+    });
+  });
+}
+
+/** All that a store returns. */
+async function contentOf(store: Store) {
+  const sides = [{}, { before_seq: 5 }, { after_seq: 5 }];
+  const ids = ["dm_ab", "gr_xy"];
+  const messages = ids.flatMap((id) => Array.from({ length: 11 }, (_, at) => [id, at + 1] as const));
+  return {
+    saved: await store.saved(),
+    chats: await store.chats(),
+    windows: await Promise.all(ids.flatMap((id) => sides.map((side) => store.window(id, side, 3)))),
+    loads: await Promise.all(ids.map((conversation_id) => store.load({ load: "window", conversation_id, side: {} }))),
+    found: await Promise.all(["hello", "東京", "unsent", "he", "world hello"].map((words) => store.search(words, 4))),
+    members: await Promise.all(ids.map((id) => store.members(id))),
+    drafts: await store.drafts(),
+    places: await Promise.all(messages.map(([id, seq]) => store.place(id, seq))),
+    unneeded: await store.unneeded(),
+  };
+}
+
+it("returns the same from each kind of storage, after any writes and a restart", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(fc.array(writes, { maxLength: 6 }), fc.boolean()), { maxLength: 12 }),
+      async (turns) => {
+        const kept = storages.map(([, make]) => make());
+        const stores = await Promise.all(kept.map((storage) => Store.open(storage, "alice")));
+        for (const [turn, lasting] of turns) {
+          await Promise.all(stores.map((store) => store.apply(turn, lasting)));
+        }
+        const [first, ...others] = await Promise.all(stores.map(contentOf));
+        await Promise.all(stores.map((store) => store.close()));
+        for (const other of others) {
+          expect(other).toEqual(first);
+        }
+        for (const storage of kept) {
+          const again = await Store.open(storage, "alice");
+          expect(await contentOf(again)).toEqual(first);
+          await again.close();
+        }
+      },
+    ),
+    { numRuns: 60 },
+  );
+}, 60_000);
+
+it("finds by its words exactly the messages that have them", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(writes, { maxLength: 40 }), fc.constantFrom(...storages), async (turn, [, make]) => {
+      const store = await Store.open(make(), "alice");
+      await store.apply(turn, false);
+      const all = (await Promise.all(["dm_ab", "gr_xy"].map((id) => store.window(id, {}, 99)))).flatMap(
+        ({ messages }) => messages,
+      );
+      for (const word of ["hello", "world", "東京", "its", "🎉"]) {
+        const found = (await store.search(word, 99)).map(({ conversation_id, seq }) => `${conversation_id} ${seq}`);
+        const expected = all.filter(({ body }) => wordsOf(body).includes(word));
+        expect(found.sort()).toEqual(expected.map(({ conversation_id, seq }) => `${conversation_id} ${seq}`).sort());
+      }
+      await store.close();
+    }),
+    { numRuns: 60 },
+  );
+}, 60_000);
