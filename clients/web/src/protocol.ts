@@ -4,6 +4,7 @@ import { PigeonholeError } from "./errors.ts";
 import {
   type AckEntry,
   type ChannelsResult,
+  type Conversation,
   type ConversationSettings,
   type CreateRequest,
   type DeviceRequest1,
@@ -151,6 +152,11 @@ export function isGroup(conversation: string): boolean {
 /** Whether it is a channel's id. */
 export function isChannel(conversation: string): boolean {
   return conversation.startsWith("ch_");
+}
+
+/** Returns the kind of a conversation, by its id. */
+export function kindOf(conversation: string): Conversation["kind"] {
+  return isChannel(conversation) ? "channel" : isGroup(conversation) ? "group" : "direct";
 }
 
 /** Whether its members are a list that changes: a group's or a channel's. */

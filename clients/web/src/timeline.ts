@@ -23,17 +23,7 @@ import {
   type System,
 } from "./frames.ts";
 import { type Marks, Members, type Readers } from "./members.ts";
-import {
-  counts,
-  happened,
-  isChannel,
-  isGroup,
-  names,
-  type Receipt,
-  type ReceiptKind,
-  type Side,
-  turnOf,
-} from "./protocol.ts";
+import { counts, happened, kindOf, names, type Receipt, type ReceiptKind, type Side, turnOf } from "./protocol.ts";
 import type { Queued, QueuedRequest, Upload } from "./saved.ts";
 import { allWithin, covered, joined } from "./spans.ts";
 import type { Span, Window } from "./store/types.ts";
@@ -881,10 +871,6 @@ export class Timeline {
   #allOthers(): Marks | undefined {
     return this.#kind === "direct" || this.#hasReceipts ? this.#members().allOthers(this.#userId) : undefined;
   }
-}
-
-function kindOf(conversation: string): Conversation["kind"] {
-  return isChannel(conversation) ? "channel" : isGroup(conversation) ? "group" : "direct";
 }
 
 /** Returns whether the entry is a message, or of a kind that an app has made up: `x-` and a name. */

@@ -6,7 +6,7 @@ import { parse } from "yaml";
 import { play } from "./play.ts";
 import { folder, type Scenario, variants } from "./script.ts";
 
-// timeline.test.ts plays the first. This client has neither a chat model nor a message store, which the others are for.
+// timeline.test.ts and chat.test.ts play the first two.
 const others = ["timeline.yaml", "chat.yaml", "store.yaml", "search.yaml"];
 
 for (const file of readdirSync(folder).filter((name) => name.endsWith(".yaml") && !others.includes(name))) {

@@ -1,0 +1,63 @@
+// The rows of the chat list.
+
+import type { Conversation, Presence, System } from "../frames.ts";
+import type { DraftText } from "../store/types.ts";
+import type { Progress } from "./item.ts";
+
+/** One conversation of the chat list. */
+export interface ChatRow {
+  /** An opaque text that names the conversation for as long as the list exists, before and after it has an id. */
+  key: string;
+  /** `undefined` until the server has stored the first message or the new group. */
+  conversationId: string | undefined;
+  kind: Conversation["kind"];
+  /** The other user of a direct conversation. */
+  peerId: string | undefined;
+  /** The title of a group or a channel. */
+  title: string | undefined;
+  /** The user's role in a group or a channel, by the last row. */
+  role: Conversation["role"] | undefined;
+  /** The user was removed or has left, and can't write. */
+  isClosed: boolean;
+  /** The server refused to create the group, with this code. */
+  failed: string | undefined;
+  /** The last message. */
+  line: Line | undefined;
+  /** The number of unread messages. */
+  unread: number;
+  /** The number of unread messages that mention the user. */
+  mentions: number;
+  /** The conversation is muted now. */
+  isMuted: boolean;
+  isPinned: boolean;
+  /** The user has archived it, and no message has come since. */
+  isArchived: boolean;
+  /** The user has blocked the peer. */
+  isBlocked: boolean;
+  /** The text that the user has begun. */
+  draft: DraftText | undefined;
+  /** The other users who are typing, in the order of their ids. */
+  typing: readonly string[];
+  /** Whether the peer is online, if a view has requested it. */
+  presence: Presence | undefined;
+}
+
+/** The last message of a conversation. */
+export interface Line {
+  /** `undefined`: the message is not stored. */
+  seq: number | undefined;
+  /** The author, or the user who caused the event. */
+  senderId: string;
+  /** When it was stored or written. */
+  at: string;
+  /** A text, what is attached, or an event of the group. */
+  kind: string;
+  /** The first characters of the text. */
+  text: string;
+  /** The message is deleted, and the text is empty. */
+  isDeleted: boolean;
+  /** The event of a system entry. */
+  event: System | undefined;
+  /** How far an own message has come. */
+  progress: Progress | undefined;
+}
