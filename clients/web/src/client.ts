@@ -1,6 +1,6 @@
 // The interface for apps.
 
-import { type Config, defaultTiming } from "./config.ts";
+import { address, type Config, defaultTiming } from "./config.ts";
 import { Downloads } from "./downloads.ts";
 import { clock, Driver } from "./driver.ts";
 import { canonicalEmoji } from "./emoji.ts";
@@ -38,13 +38,15 @@ import {
   type Settings,
   type Side,
 } from "./protocol.ts";
-import type { Queued, QueuedRequest, Target } from "./saved.ts";
-import type { CallRequest, CallResult } from "./session/calls.ts";
+import type { Queued, QueuedRequest, Saved, Target } from "./saved.ts";
 import type { Stats } from "./session/core.ts";
 import type { Stored } from "./session/entry.ts";
 import { Session } from "./session/session.ts";
+import type { CallRequest, CallResult } from "./session/waiter.ts";
 import { Dialer } from "./socket.ts";
-import { memoryStorage } from "./storage/memory.ts";
+import type { Storage } from "./store/database.ts";
+import { memoryStorage } from "./store/memory.ts";
+import { Store } from "./store/store.ts";
 import { watchSurroundings } from "./surroundings.ts";
 import { uuid } from "./uuid.ts";
 
@@ -56,23 +58,36 @@ import { uuid } from "./uuid.ts";
  */
 export async function connect(config: Config): Promise<Client> {
   const timing = { ...defaultTiming, ...config.timing };
-  const storage = config.storage ?? memoryStorage();
-  const dialer = new Dialer(config, timing);
-  const saved = await storage.load().catch((cause: unknown) => {
-    throw cause instanceof PigeonholeError
-      ? cause
-      : new PigeonholeError("storage", "the outbox can't be read", { cause });
-  });
-  const session = new Session({ me: config.userId, timing, saved, random: Math.random, now: clock() });
+  // The configuration can't work, whatever the storage has.
+  address(config, config.deviceId ?? uuid());
+  const { store, saved } = await openStore(config.storage ?? memoryStorage(), config.userId);
+  const dialer = new Dialer(config, config.deviceId ?? store.deviceId, timing);
+  const options = { timing, keeper: "app", saved, random: Math.random, now: clock() } as const;
+  const session = new Session({ me: config.userId, ...options });
   const events = new Events((conversation, seq) => driver.act((at, now) => at.handled(conversation, seq, now)));
-  const driver = new Driver(session, dialer, storage, (event) => events.push(event));
+  const driver = new Driver(session, dialer, store, { tell: (event) => events.push(event) });
   const client = new Client(driver, events);
-  const setAside = storage.setAside?.();
-  if (setAside !== undefined) {
-    events.push({ type: "storage", setAside });
+  if (store.setAside !== undefined) {
+    events.push({ type: "storage", setAside: store.setAside });
   }
   driver.act((at, now) => at.tick(now));
   return client;
+}
+
+/**
+ * Opens a store, and reads what the last client has saved.
+ *
+ * @throws As `Store.open`.
+ */
+export async function openStore(storage: Storage, userId: string): Promise<{ store: Store; saved: Saved }> {
+  try {
+    const store = await Store.open(storage, userId);
+    return { store, saved: await store.saved() };
+  } catch (cause) {
+    throw cause instanceof PigeonholeError
+      ? cause
+      : new PigeonholeError("storage", "the storage can't be read", { cause });
+  }
 }
 
 /**

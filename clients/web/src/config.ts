@@ -2,8 +2,7 @@
 
 import { PigeonholeError } from "./errors.ts";
 import { limits } from "./frames.ts";
-import type { Storage } from "./saved.ts";
-import { uuid } from "./uuid.ts";
+import type { Storage } from "./store/database.ts";
 
 /**
  * The reason why the client requests a token from the app.
@@ -28,7 +27,7 @@ export interface Config {
    * the token, and the state `offline` has `wrong_user`.
    */
   token: (need: TokenNeed) => string | Promise<string>;
-  /** 1 to 64 of `A-Za-z0-9_-`, different for each installation. Default: a random id for the life of this client. */
+  /** 1 to 64 of `A-Za-z0-9_-`, different for each installation. Default: a random id, which the storage keeps. */
   deviceId?: string;
   /** The storage of the outbox and the marks. Default: memory. */
   storage?: Storage;
@@ -120,7 +119,7 @@ export const defaultTiming: Readonly<Timing> = {
 };
 
 /** The URL with the device id in it. */
-export function address({ url, deviceId = uuid() }: Config): string {
+export function address({ url }: Config, deviceId: string): string {
   if (!/^wss?:\/\/[^/]/.test(url)) {
     throw new PigeonholeError("config", `${url} is no WebSocket address: it begins with wss:// and a host`);
   }

@@ -1,32 +1,48 @@
-// Executes what a session puts out: sends frames over sockets, writes changes to the storage, hands events to the app.
+// Runs the turns of a session: commits the writes, and then carries out the outputs.
 
+import type { Shown, ViewId } from "./chat/views.ts";
 import { PigeonholeError } from "./errors.ts";
 import type { ClientEvent, Why } from "./events.ts";
-import type { Queued, Storage } from "./saved.ts";
-import type { LinkId, Output, Waiter } from "./session/core.ts";
+import type { Queued } from "./saved.ts";
+import type { LinkId, Output, Step } from "./session/core.ts";
 import type { Stored } from "./session/entry.ts";
 import type { Session } from "./session/session.ts";
+import type { Waiter } from "./session/waiter.ts";
 import type { Dialer, Link } from "./socket.ts";
-import { StorageWriter } from "./storage/writer.ts";
+import { MESSAGES_MAX, type Store } from "./store/store.ts";
+import type { Found } from "./store/types.ts";
 import { put } from "./transfer.ts";
 
 /** The longest time that `setTimeout` can wait. A longer timer would fire immediately. */
 const TIMER_MAX = 2 ** 31 - 1;
+
+/** A client tidies its store when nothing has happened for this time. */
+const TIDY_AFTER = 2000;
 
 /** Milliseconds of a clock that never goes back. */
 export function clock(): number {
   return performance.now();
 }
 
+/** The app, as the driver knows it. */
+export interface App {
+  tell(event: ClientEvent): void;
+  /** Draws a view. */
+  show?(view: ViewId, shown: Shown): void;
+  /** Removes the file of an attachment, which the store no longer needs. */
+  removeFile?(path: string): Promise<void>;
+}
+
 export class Driver {
   readonly session: Session;
+  readonly store: Store;
   #dialer: Dialer;
-  #writer: StorageWriter;
-  #tell: (event: ClientEvent) => void;
+  #app: App;
   #links = new Map<LinkId, Link>();
   /** Bytes on their way. */
   #puts = new Map<string, AbortController>();
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #tidyTimer: ReturnType<typeof setTimeout> | undefined;
   #isExecuting = false;
   /** Resolves when all outputs are executed. */
   #executed = Promise.resolve();
@@ -34,12 +50,16 @@ export class Driver {
   #closing: Promise<void> | undefined;
   /** Rejects the calls without a reply, when the client is closed. */
   #waiting = new Set<(error: PigeonholeError) => void>();
+  /** The requests for the outbox in the next commit. */
+  #kept: (() => void)[] = [];
+  /** The last commit has failed for this reason, and is tried again. `end` ends that. */
+  #stuck: { cause: unknown; end: () => void } | undefined;
 
-  constructor(session: Session, dialer: Dialer, storage: Storage, tell: (event: ClientEvent) => void) {
+  constructor(session: Session, dialer: Dialer, store: Store, app: App) {
     this.session = session;
+    this.store = store;
     this.#dialer = dialer;
-    this.#writer = new StorageWriter(storage);
-    this.#tell = tell;
+    this.#app = app;
   }
 
   /** Changes the session, and executes what it puts out. */
@@ -47,6 +67,7 @@ export class Driver {
     if (this.#isClosed) {
       return;
     }
+    this.session.wall = new Date().toISOString();
     change(this.session, clock());
     // If outputs are being executed already, the new ones follow them.
     if (!this.#isExecuting) {
@@ -79,14 +100,26 @@ export class Driver {
 
   /** Resolves once it is in the storage; `stored` resolves once the server has stored it. */
   async send<R extends Stored>(queued: Queued): Promise<{ stored: Promise<R> }> {
-    if (this.#isClosed) {
-      throw closed();
+    if (this.#stuck) {
+      const { cause } = this.#stuck;
+      throw new PigeonholeError("storage", "the outbox can't be written", { cause });
     }
-    await this.#writer.save([{ queued }]);
-    // The reply to an addition has the type of an addition.
-    const send = (session: Session, waiter: Waiter<R>, now: number) =>
-      session.send(queued, waiter as Waiter<Stored>, now);
-    return { stored: this.ask<R>(send) };
+    let stored: Promise<R> | undefined;
+    await new Promise<void>((resolve, reject) => {
+      const refuse = (error: PigeonholeError) => reject(error);
+      if (this.#isClosed) {
+        refuse(closed());
+        return;
+      }
+      this.#waiting.add(refuse);
+      this.#kept.push(() => {
+        this.#waiting.delete(refuse);
+        resolve();
+      });
+      // The reply to an addition has the type of an addition.
+      stored = this.ask<R>((session, waiter, now) => session.keep(queued, waiter as Waiter<Stored>, now));
+    });
+    return { stored: stored as Promise<R> };
   }
 
   close(): Promise<void> {
@@ -95,10 +128,14 @@ export class Driver {
   }
 
   async #close(): Promise<void> {
-    this.act((session, now) => session.closing(now));
+    if (!this.#stuck) {
+      this.act((session, now) => session.closing(now));
+    }
+    this.#stuck?.end();
     await this.#executed;
     this.#isClosed = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#tidyTimer);
     for (const end of this.#puts.values()) {
       end.abort();
     }
@@ -106,23 +143,115 @@ export class Driver {
     for (const refuse of this.#waiting) {
       refuse(closed());
     }
-    await this.#writer.close();
+    await this.store.close();
   }
 
-  /** Saves first: the client acknowledges an entry, or completes a call, only after the storage has it. */
+  /** Commits first: the client sends, acknowledges and reports nothing that the store does not have. */
   async #execute(): Promise<void> {
     this.#isExecuting = true;
-    for (let outputs = this.session.takeOutputs(); outputs.length > 0; outputs = this.session.takeOutputs()) {
-      const changes = outputs.flatMap((output) => (output.do === "save" ? [output.change] : []));
-      if (changes.length > 0) {
-        await this.#writer.saveSoon(changes);
+    for (let step = this.session.takeStep(); isSomething(step); step = this.session.takeStep()) {
+      const kept = this.#kept.splice(0);
+      if (step.writes.length > 0 || step.lasting) {
+        clearTimeout(this.#tidyTimer);
+        if (!(await this.#commit(step))) {
+          return;
+        }
+        this.#tidySoon();
       }
-      for (const output of outputs) {
-        this.#do(output);
+      for (const resolve of kept) {
+        resolve();
+      }
+      // Only the newest content of a view is drawn.
+      const shown = new Map<ViewId, Shown>();
+      for (const output of step.outputs) {
+        if (output.do === "show") {
+          shown.set(output.view, output.shown);
+        } else {
+          this.#do(output);
+        }
+      }
+      for (const [view, content] of shown) {
+        this.#app.show?.(view, content);
       }
     }
     this.#isExecuting = false;
     this.#setTimer();
+  }
+
+  /**
+   * Commits a turn, and tries the same transaction again until it succeeds. Meanwhile the client has no connection.
+   * Returns `false` if the client was closed before.
+   */
+  async #commit({ writes, lasting }: Step): Promise<boolean> {
+    const links: LinkId[] = [];
+    const { reconnectFirst, reconnectMax } = this.session.timing;
+    for (let retryInMs = reconnectFirst; ; retryInMs = Math.min(retryInMs * 2, reconnectMax)) {
+      try {
+        await this.store.apply(writes, lasting);
+        break;
+      } catch (cause) {
+        for (const [id, link] of this.#links) {
+          void link.close();
+          links.push(id);
+        }
+        this.#links.clear();
+        const why: Why = { reason: "storage", detail: String(cause) };
+        this.#app.tell({ type: "state", state: "offline", why, retryInMs });
+        if (!(await this.#waitStuck(cause, retryInMs))) {
+          return false;
+        }
+      }
+    }
+    const why: Why = { reason: "lost", detail: "the storage failed" };
+    for (const id of links) {
+      this.act((session, now) => session.dialFailed(id, why, now));
+      this.act((session, now) => session.lost(id, why, now));
+    }
+    return true;
+  }
+
+  /** Waits until the next try. Returns `false` if the client is closed before. */
+  async #waitStuck(cause: unknown, wait: number): Promise<boolean> {
+    const goesOn = await new Promise<boolean>((resolve) => {
+      const timer = setTimeout(() => resolve(true), wait);
+      const end = () => {
+        clearTimeout(timer);
+        resolve(false);
+      };
+      this.#stuck = { cause, end };
+      if (this.#closing) {
+        end();
+      }
+    });
+    this.#stuck = undefined;
+    return goesOn;
+  }
+
+  async #load({ load, what }: Extract<Output, { do: "load" }>): Promise<void> {
+    const found = await this.store.load(what).catch((): Found => ({ found: "nothing" }));
+    this.act((session, now) => session.loaded(load, found, now));
+  }
+
+  #tidySoon(): void {
+    if (this.session.keeper === "store" && !this.#isClosed) {
+      clearTimeout(this.#tidyTimer);
+      this.#tidyTimer = setTimeout(() => this.#tidy(), TIDY_AFTER);
+    }
+  }
+
+  /** Removes what the store need not keep, a part at a time. After an error, the next write finds it too. */
+  async #tidy(): Promise<void> {
+    try {
+      for (const path of this.#app.removeFile ? await this.store.unneeded() : []) {
+        await this.#app.removeFile?.(path);
+        await this.store.apply([{ removed: path }], false);
+      }
+      if (await this.store.tidy(MESSAGES_MAX)) {
+        this.#tidySoon();
+      }
+    } catch {
+      // A file or a message that could not be removed is found again.
+    }
   }
 
   #do(output: Output): void {
@@ -138,7 +267,7 @@ export class Driver {
         this.#links.delete(output.link);
         break;
       case "tell":
-        this.#tell(output.event);
+        this.#app.tell(output.event);
         break;
       case "answer":
         output.settle();
@@ -150,7 +279,10 @@ export class Driver {
         this.#puts.get(output.id)?.abort();
         this.#puts.delete(output.id);
         break;
-      case "save":
+      case "load":
+        this.#load(output);
+        break;
+      case "show":
         break;
     }
   }
@@ -191,6 +323,10 @@ export class Driver {
       this.#timer = setTimeout(tick, Math.min(Math.max(Math.ceil(wait), 0), TIMER_MAX));
     }
   }
+}
+
+function isSomething({ writes, lasting, outputs }: Step): boolean {
+  return writes.length > 0 || lasting || outputs.length > 0;
 }
 
 function closed(): PigeonholeError {

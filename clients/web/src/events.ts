@@ -123,8 +123,9 @@ interface UploadingEvent {
 }
 
 /**
- * The first event, if the data of an earlier run can't be read. The client saves that data under the name `setAside`,
- * and starts as on a new device. Unsent messages are only in the saved data.
+ * The first event, if the data of an earlier run can't be read. The client starts as on a new device. `setAside` is the
+ * name of a copy of that data, or empty if the storage makes none. Unsent messages and drafts that could be read are still
+ * there.
  */
 interface StorageEvent {
   type: "storage";
@@ -142,6 +143,7 @@ interface StorageEvent {
  * - `token_refused`: the server refused the token, and a new one too.
  * - `token_expired`: the client requests a new one for the next try.
  * - `no_token`: the app could not return a token.
+ * - `storage`: the storage can't be written. The client connects again once it can.
  * - `wrong_user`: the app's token is for another user (its `sub`) than `userId`, so the client does not connect with
  *   it. `detail` names both users.
  */
@@ -155,6 +157,7 @@ export interface Why {
     | "token_refused"
     | "token_expired"
     | "no_token"
+    | "storage"
     | "wrong_user";
   /** HTTP's status code, of `refused` and `token_refused`. */
   status?: number;

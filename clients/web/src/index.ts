@@ -58,20 +58,16 @@ export {
   type Side,
   type Typing,
 } from "./protocol.ts";
-export {
-  apply,
-  nothingSaved,
-  type Queued,
-  type QueuedMessage,
-  type QueuedRequest,
-  type Saved,
-  type Storage,
-  type StorageChange,
-  type Target,
-  type Upload,
+export type {
+  Queued,
+  QueuedMessage,
+  QueuedRequest,
+  Target,
+  Upload,
 } from "./saved.ts";
 export type { Stats } from "./session/core.ts";
-export { indexedDbStorage } from "./storage/indexeddb.ts";
-export { type KeyValueStore, keyValueStorage } from "./storage/key-value.ts";
-export { memoryStorage } from "./storage/memory.ts";
+export type { Database, Key, Mode, Range, Storage, Table, Transaction } from "./store/database.ts";
+export { indexedDbStorage } from "./store/indexeddb.ts";
+export { type KeyValueStore, keyValueStorage } from "./store/key-value.ts";
+export { memoryStorage } from "./store/memory.ts";
 export { type Readers, type Tick, Timeline, type TimelineEntry, type Unsent } from "./timeline.ts";

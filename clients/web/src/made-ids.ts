@@ -4,7 +4,7 @@ import { sha256 } from "./sha256.ts";
 
 const BASE32 = "abcdefghijklmnopqrstuvwxyz234567";
 
-/** Returns the id of the direct conversation with this user, or of the note to oneself, before its first message too. */
+/** Returns the id of a direct conversation, before its first message too. With the same user twice: of their note. */
 export function directConversationId(me: string, user: string): string {
   const [first, second] = me <= user ? [me, user] : [user, me];
   const digest = sha256(new TextEncoder().encode(`${first}\0${second}`)).slice(0, 20);

@@ -1,6 +1,6 @@
 // The data that survives a reload: the requests without a reply, and the mark of each conversation.
 
-import type { AckEntry as Mark, Request } from "./frames.ts";
+import type { Request } from "./frames.ts";
 import type { MediaInfo, MediaKind } from "./media.ts";
 
 /** The recipient of a message: a user, whose direct conversation the first message creates, or a known conversation. */
@@ -96,72 +96,8 @@ export interface RefusedRequest {
   code: string;
 }
 
-/** Where the client keeps what must survive a restart. One client uses it at a time. */
-export interface Storage {
-  /** Returns everything that was written before. If this fails, the client does not start. */
-  load(): Promise<Saved>;
-  /** Where `load` has put what it could not read; all that it gave is empty then. */
-  setAside?(): string | undefined;
-  /**
-   * Saves these changes, in this order, all or none. If one of them is `queued`, all are safe when this resolves. After
-   * a failure, the client writes them again with the next ones; it refuses what is `queued` instead.
-   */
-  write(changes: StorageChange[]): Promise<void>;
-  /** The client is closed: another one may use what is kept. */
-  close?(): Promise<void>;
-}
-
 export function nothingSaved(): Saved {
   return { outbox: [], held: new Map(), refused: [], listed: false, reads: new Map() };
-}
-
-/** A copy that does not share its lists and marks. */
-export function copy({ outbox, held, refused, reads, ...rest }: Saved): Saved {
-  return { ...rest, outbox: [...outbox], held: new Map(held), refused: [...refused], reads: new Map(reads) };
-}
-
-/** Applies one change. */
-export function apply(saved: Saved, change: StorageChange): void {
-  const place = (id: string) => saved.outbox.findIndex((queued) => queued.clientMsgId === id);
-  if ("queued" in change) {
-    saved.outbox.push(change.queued);
-  } else if ("uploading" in change) {
-    const { clientMsgId, mediaId } = change.uploading;
-    const at = place(clientMsgId);
-    const found = saved.outbox[at];
-    if (found) {
-      saved.outbox[at] = withMediaId(found, mediaId);
-    }
-  } else if ("done" in change) {
-    const at = place(change.done);
-    if (at >= 0) {
-      saved.outbox.splice(at, 1);
-    } else {
-      saved.refused = saved.refused.filter(({ queued }) => queued.clientMsgId !== change.done);
-    }
-  } else if ("refused" in change) {
-    const { clientMsgId, code } = change.refused;
-    const at = place(clientMsgId);
-    const removed = at < 0 ? [] : saved.outbox.splice(at, 1);
-    saved.refused.push(...removed.map((queued) => ({ queued, code })));
-  } else if ("held" in change) {
-    raise(saved.held, change.held);
-  } else if ("read" in change) {
-    raise(saved.reads, change.read);
-  } else if ("readTold" in change) {
-    const { conversation_id, seq } = change.readTold;
-    if ((saved.reads.get(conversation_id) ?? Number.POSITIVE_INFINITY) <= seq) {
-      saved.reads.delete(conversation_id);
-    }
-  } else if ("listed" in change) {
-    saved.listed = true;
-  } else {
-    saved.caughtUp = change.caughtUp;
-  }
-}
-
-function raise(marks: Map<string, number>, { conversation_id, seq }: Mark): void {
-  marks.set(conversation_id, Math.max(seq, marks.get(conversation_id) ?? 0));
 }
 
 /** Returns the message with the server's id of its attachment; `undefined` removes the id. */

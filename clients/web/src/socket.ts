@@ -23,8 +23,8 @@ export class Dialer {
   /** The last try failed, and the platform gave no reason. */
   #unsure = false;
 
-  constructor(config: Config, timing: Timing) {
-    this.#url = address(config);
+  constructor(config: Config, deviceId: string, timing: Timing) {
+    this.#url = address(config, deviceId);
     this.#userId = config.userId;
     this.#token = config.token;
     this.#open = config.webSocket ?? globalSocket();

@@ -9,12 +9,13 @@ import {
   connect,
   type Message,
   memoryStorage,
-  nothingSaved,
   PigeonholeError,
-  type StorageChange,
   type TokenNeed,
 } from "../src/index.ts";
 import { whyNotOpened } from "../src/socket.ts";
+import type { Database } from "../src/store/database.ts";
+import { MemoryDatabase } from "../src/store/memory.ts";
+import { Store } from "../src/store/store.ts";
 import { message, messagesNew, nodeSocket, Server } from "./server.ts";
 
 let server: Server;
@@ -84,18 +85,17 @@ it("connects with the token as a subprotocol, catches up, sends, receives, ackno
 it("keeps what was written without a network, sends it once there is one, and in the same order", async () => {
   const { url } = server;
   await server.stop();
-  const saved = nothingSaved();
-  const offline = await start({ url, storage: memoryStorage(saved) });
+  const storage = memoryStorage();
+  const offline = await start({ url, storage });
   await until(offline, isState("offline"));
   const [one] = await Promise.all(["one", "two", "three"].map((body) => offline.sendTo("bob", body)));
-  expect(saved.outbox).toMatchObject([{ body: "one" }, { body: "two" }, { body: "three" }]);
   await offline.close();
   // The message is still in the outbox.
   await expect(one?.stored).rejects.toMatchObject({ code: "closed" });
   await expect(offline.sendTo("bob", "four")).rejects.toMatchObject({ code: "closed" });
 
   server = await Server.start();
-  const client = await start({ storage: memoryStorage(saved) });
+  const client = await start({ storage });
   expect(client.outbox).toMatchObject([{ body: "one" }, { body: "two" }, { body: "three" }]);
   const bodies = [];
   for (let seq = 1; seq <= 3; seq += 1) {
@@ -109,8 +109,10 @@ it("keeps what was written without a network, sends it once there is one, and in
 it("keeps changes as it keeps messages, sends them in the same lane, and tells each as the entry that it became", async () => {
   const { url } = server;
   await server.stop();
-  const saved = { ...nothingSaved(), held: new Map([["dm_ab", 4]]) };
-  const offline = await start({ url, storage: memoryStorage(saved) });
+  const storage = memoryStorage();
+  const earlier = await Store.open(storage, "alice");
+  await earlier.apply([{ change: { held: { conversation_id: "dm_ab", seq: 4 } } }], false);
+  const offline = await start({ url, storage });
   await until(offline, isState("offline"));
   await Promise.all([
     offline.reply("dm_ab", 4, "an answer"),
@@ -123,7 +125,7 @@ it("keeps changes as it keeps messages, sends them in the same lane, and tells e
   await offline.close();
 
   server = await Server.start();
-  const client = await start({ storage: memoryStorage(saved) });
+  const client = await start({ storage });
   const target = { conversation_id: "dm_ab" };
   expect(client.outbox).toMatchObject([
     { target, body: "an answer", replyTo: 4 },
@@ -478,7 +480,7 @@ it("stops waiting for a server that accepts the connection and never answers the
 it("refuses what can't work", async () => {
   await expect(start({ url: "https://example.com" })).rejects.toMatchObject({ code: "config" });
   await expect(start({ deviceId: "my phone" })).rejects.toMatchObject({ code: "config" });
-  const broken = { load: () => Promise.reject(new Error("broken")), write: async () => {} };
+  const broken = { open: () => Promise.reject(new Error("broken")) };
   await expect(start({ storage: broken })).rejects.toMatchObject({ code: "storage" });
   const client = await start();
   await expect(client.sendTo("bob", "x".repeat(16 * 1024 + 1))).rejects.toMatchObject({ code: "too_large" });
@@ -486,31 +488,32 @@ it("refuses what can't work", async () => {
   expect(client.stats.sent).toBe(0);
 });
 
-it("refuses a message that can't be kept, and writes later what can't be written now", async () => {
-  const written: StorageChange[] = [];
-  let full = false;
-  const storage = {
-    load: async () => nothingSaved(),
-    write: async (changes: StorageChange[]) => {
-      if (full) {
+it("has no connection while it can't write, and writes the same then", async () => {
+  const database = new MemoryDatabase();
+  let isFull = false;
+  const full: Database = {
+    keepsFiles: true,
+    transaction: (mode, run) => {
+      if (isFull && mode !== "read") {
         throw new Error("the disk is full");
       }
-      written.push(...changes);
+      return database.transaction(mode, run);
     },
+    close: () => {},
   };
-  const client = await start({ storage });
+  const client = await start({ storage: { open: async () => full }, timing: { reconnectFirst: 20 } });
   await server.catchUp();
-  full = true;
-  await expect(client.sendTo("bob", "hi")).rejects.toMatchObject({ code: "storage" });
   server.say(messagesNew(1));
   await until(client, ({ type }) => type === "message");
+  isFull = true;
   client.events.done();
-  // Acknowledged all the same: if it is lost here, it is only shown a second time.
-  await server.asked("ack");
-  full = false;
+  expect(await until(client, isState("offline"))).toMatchObject({ why: { reason: "storage", detail: /full/ } });
+  // Neither acknowledged nor sent.
+  await expect(client.sendTo("bob", "hi")).rejects.toMatchObject({ code: "storage" });
+  isFull = false;
+  await server.catchUp();
   await client.sendTo("bob", "hi");
-  const done = { held: { conversation_id: "dm_ab", seq: 1 } };
-  expect(written.slice(-2)).toMatchObject([done, { queued: { body: "hi" } }]);
+  await server.asked("send");
 });
 
 it("acknowledges nothing that the app has not asked past, and what it has when it is closed", async () => {

@@ -6,8 +6,8 @@ import { parse } from "yaml";
 import { play } from "./play.ts";
 import { folder, type Scenario, variants } from "./script.ts";
 
-// timeline.test.ts and chat.test.ts play the first two.
-const others = ["timeline.yaml", "chat.yaml", "store.yaml", "search.yaml"];
+// Other tests play them.
+const others = ["timeline.yaml", "chat.yaml", "search.yaml"];
 
 for (const file of readdirSync(folder).filter((name) => name.endsWith(".yaml") && !others.includes(name))) {
   describe(file, () => {

@@ -2,59 +2,71 @@
 
 import "fake-indexeddb/auto";
 import { afterEach, expect, it, vi } from "vitest";
-import { indexedDbStorage, type StorageChange } from "../src/index.ts";
-import { fileOf, nothingSaved } from "../src/saved.ts";
+import { indexedDbStorage } from "../src/index.ts";
+import { fileOf, nothingSaved, type StorageChange } from "../src/saved.ts";
+import { Store } from "../src/store/store.ts";
 
 const queued = (clientMsgId: string): StorageChange => ({
   queued: { clientMsgId, target: { to: "bob" }, body: `body of ${clientMsgId}` },
 });
 const held = (conversation_id: string, seq: number): StorageChange => ({ held: { conversation_id, seq } });
 
+const open = (name: string) => Store.open(indexedDbStorage(name), name);
+const write = (store: Store, ...changes: StorageChange[]) =>
+  store.apply(
+    changes.map((change) => ({ change })),
+    true,
+  );
+/** Returns what the next client finds. */
+async function load(name: string) {
+  const store = await open(name);
+  const saved = await store.saved();
+  await store.close();
+  return saved;
+}
+
 afterEach(() => vi.unstubAllGlobals());
 
 it("gives back what was written, the outbox in the order of sending", async () => {
-  const storage = indexedDbStorage("alice");
-  expect(await storage.load()).toEqual(nothingSaved());
-  await storage.write([queued("b"), queued("a"), held("dm_ab", 4)]);
-  await storage.write([queued("c"), { done: "a" }, { done: "unknown" }, held("dm_ab", 5), held("dm_ac", 1)]);
-  await storage.write([{ caughtUp: "2026-11-20T10:00:00.123Z" }]);
-  await storage.close?.();
-  const { outbox, ...marks } = await indexedDbStorage("alice").load();
+  const storage = await open("alice");
+  expect(await storage.saved()).toEqual(nothingSaved());
+  await write(storage, queued("b"), queued("a"), held("dm_ab", 4));
+  await write(storage, queued("c"), { done: "a" }, { done: "unknown" }, held("dm_ab", 5), held("dm_ac", 1));
+  await write(storage, { caughtUp: "2026-11-20T10:00:00.123Z" });
+  await storage.close();
+  const { outbox, ...marks } = await load("alice");
   expect(outbox.map(({ clientMsgId }) => clientMsgId)).toEqual(["b", "c"]);
   expect(outbox[0]).toEqual({ clientMsgId: "b", target: { to: "bob" }, body: "body of b" });
   const expected = { dm_ab: 5, dm_ac: 1 };
-  expect(marks).toEqual({ held: new Map(Object.entries(expected)), caughtUp: "2026-11-20T10:00:00.123Z" });
-  expect(await indexedDbStorage("bob").load()).toEqual(nothingSaved());
+  expect(marks).toMatchObject({ held: new Map(Object.entries(expected)), caughtUp: "2026-11-20T10:00:00.123Z" });
+  expect(await load("bob")).toEqual(nothingSaved());
 });
 
 it("drops what no version of the client could have written", async () => {
-  const storage = indexedDbStorage("dora");
-  await storage.load();
+  const storage = await open("dora");
   const unreadable = {
     queued: { clientMsgId: "a", target: { to: "bob" }, edit: { seq: 1 } },
   } as unknown as StorageChange;
-  await storage.write([unreadable, queued("b")]);
-  await storage.close?.();
-  const { outbox } = await indexedDbStorage("dora").load();
+  await write(storage, unreadable, queued("b"));
+  await storage.close();
+  const { outbox } = await load("dora");
   expect(outbox.map(({ clientMsgId }) => clientMsgId)).toEqual(["b"]);
 });
 
 it("writes all of the changes or none", async () => {
-  const storage = indexedDbStorage("carol");
-  await storage.load();
+  const storage = await open("carol");
   const impossible = {
     queued: { clientMsgId: "b", target: { to: "bob" }, body: () => {} },
   } as unknown as StorageChange;
-  await expect(storage.write([queued("a"), impossible])).rejects.toThrow();
-  await storage.write([queued("c")]);
-  await storage.close?.();
-  const { outbox } = await indexedDbStorage("carol").load();
+  await expect(write(storage, queued("a"), impossible)).rejects.toThrow();
+  await write(storage, queued("c"));
+  await storage.close();
+  const { outbox } = await load("carol");
   expect(outbox.map(({ clientMsgId }) => clientMsgId)).toEqual(["c"]);
 });
 
 it("keeps the bytes that a message carries, and what the server calls them, until it is done", async () => {
-  const storage = indexedDbStorage("gina");
-  await storage.load();
+  const storage = await open("gina");
   const file = new Blob(["bytes"], { type: "image/png" });
   const media = {
     source: { file },
@@ -68,12 +80,12 @@ it("keeps the bytes that a message carries, and what the server calls them, unti
   const carrying = (clientMsgId: string): StorageChange => ({
     queued: { clientMsgId, target: { to: "bob" }, body: "", media },
   });
-  await storage.write([carrying("a"), queued("b"), carrying("c"), carrying("d")]);
+  await write(storage, carrying("a"), queued("b"), carrying("c"), carrying("d"));
   const called = { uploading: { clientMsgId: "c", mediaId: "m_1" } };
-  await storage.write([called, { uploading: { clientMsgId: "d", mediaId: "m_2" } }, { done: "a" }]);
-  await storage.write([{ uploading: { clientMsgId: "d" } }]);
-  await storage.close?.();
-  const { outbox } = await indexedDbStorage("gina").load();
+  await write(storage, called, { uploading: { clientMsgId: "d", mediaId: "m_2" } }, { done: "a" });
+  await write(storage, { uploading: { clientMsgId: "d" } });
+  await storage.close();
+  const { outbox } = await load("gina");
   expect(outbox.map(({ clientMsgId }) => clientMsgId)).toEqual(["b", "c", "d"]);
   const [, second, third] = outbox;
   expect(second).toMatchObject({ media: { kind: "image", media_id: "m_1" } });
@@ -82,11 +94,10 @@ it("keeps the bytes that a message carries, and what the server calls them, unti
 });
 
 it("never lowers a mark, also where two clients write without locks", async () => {
-  const [one, other] = [indexedDbStorage("frank"), indexedDbStorage("frank")];
-  await Promise.all([one.load(), other.load()]);
-  await one.write([held("dm_ab", 5), held("dm_ac", 1)]);
-  await other.write([held("dm_ab", 4), held("dm_ac", 2), held("dm_ad", 0)]);
-  const marks = [...(await indexedDbStorage("frank").load()).held];
+  const [one, other] = [await open("frank"), await open("frank")];
+  await write(one, held("dm_ab", 5), held("dm_ac", 1));
+  await write(other, held("dm_ab", 4), held("dm_ac", 2), held("dm_ad", 0));
+  const marks = [...(await load("frank")).held];
   expect(marks).toEqual([
     ["dm_ab", 5],
     ["dm_ac", 2],
@@ -96,14 +107,12 @@ it("never lowers a mark, also where two clients write without locks", async () =
 
 it("belongs to one client at a time, where the platform has locks", async () => {
   vi.stubGlobal("navigator", { locks: new Locks() });
-  const first = indexedDbStorage("dave");
-  await first.load();
-  await expect(indexedDbStorage("dave").load()).rejects.toMatchObject({ code: "storage_busy" });
-  await indexedDbStorage("erin").load();
-  const next = indexedDbStorage("dave");
+  const first = await open("dave");
+  await expect(open("dave")).rejects.toMatchObject({ code: "storage_busy" });
+  await load("erin");
   // As in a page that is loaded while the one before it goes.
-  const loaded = next.load();
-  await first.close?.();
+  const loaded = load("dave");
+  await first.close();
   expect(await loaded).toEqual(nothingSaved());
 });
 
@@ -111,17 +120,15 @@ it("is locked also where signals have no timeout of their own", async () => {
   vi.stubGlobal("navigator", { locks: new Locks() });
   // As in Safari 15.4.
   vi.stubGlobal("AbortSignal", {});
-  const first = indexedDbStorage("henry");
-  await first.load();
-  await expect(indexedDbStorage("henry").load()).rejects.toMatchObject({ code: "storage_busy" });
-  await first.close?.();
-  await indexedDbStorage("henry").load();
+  const first = await open("henry");
+  await expect(open("henry")).rejects.toMatchObject({ code: "storage_busy" });
+  await first.close();
+  await load("henry");
 });
 
 it("makes way for a later version of the app in another tab", async () => {
-  const storage = indexedDbStorage("ida");
-  await storage.load();
-  await storage.write([queued("a")]);
+  const storage = await open("ida");
+  await write(storage, queued("a"));
   const later = await new Promise<IDBDatabase>((resolve, reject) => {
     const request = indexedDB.open("pigeonhole:ida", 99);
     request.onsuccess = () => resolve(request.result);
@@ -129,7 +136,7 @@ it("makes way for a later version of the app in another tab", async () => {
   });
   expect([...later.objectStoreNames]).toContain("outbox");
   // The storage refuses this tab's later writes, and none of them waits for ever.
-  await expect(storage.write([queued("b")])).rejects.toThrow();
+  await expect(write(storage, queued("b"))).rejects.toThrow();
   later.close();
 });
 

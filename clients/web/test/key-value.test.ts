@@ -1,45 +1,10 @@
 import { expect, it } from "vitest";
-import {
-  connect,
-  type KeyValueStore,
-  keyValueStorage,
-  nothingSaved,
-  type Queued,
-  type StorageChange,
-} from "../src/index.ts";
-
-const queued = (clientMsgId: string): StorageChange => ({ queued: { clientMsgId, target: { to: "bob" }, body: "hi" } });
-
-it("keeps everything in one text, or nothing of what could not be written", async () => {
-  const kept = new Map<string, string>();
-  let full = false;
-  const store: KeyValueStore = {
-    getItem: async (key) => kept.get(key) ?? null,
-    setItem: async (key, text) => {
-      if (full) {
-        throw new Error("it is full");
-      }
-      kept.set(key, text);
-    },
-  };
-  const storage = keyValueStorage(store, "alice");
-  expect(await storage.load()).toEqual(nothingSaved());
-  await storage.write([queued("a"), queued("b"), { held: { conversation_id: "dm_ab", seq: 4 } }, { caughtUp: "now" }]);
-  full = true;
-  await expect(storage.write([{ done: "b" }])).rejects.toThrow();
-  full = false;
-  await storage.write([{ done: "a" }]);
-  const { outbox, held, caughtUp } = await keyValueStorage(store, "alice").load();
-  expect(outbox.map(({ clientMsgId }) => clientMsgId)).toEqual(["b"]);
-  expect([...held, caughtUp]).toEqual([["dm_ab", 4], "now"]);
-});
+import { connect, keyValueStorage, type Queued } from "../src/index.ts";
+import { Store } from "../src/store/store.ts";
+import { strings } from "./store-writes.ts";
 
 it("keeps messages and all other requests", async () => {
-  const kept = new Map<string, string>();
-  const store: KeyValueStore = {
-    getItem: (key) => kept.get(key) ?? null,
-    setItem: (key, value) => void kept.set(key, value),
-  };
+  const store = strings();
   const target = { conversation_id: "dm_ab" };
   const all: Queued[] = [
     { clientMsgId: "a", target: { to: "bob" }, body: "hi" },
@@ -49,12 +14,14 @@ it("keeps messages and all other requests", async () => {
     { clientMsgId: "e", request: { action: "create", client_msg_id: "e", title: "Trip", members: ["bob"] } },
     { clientMsgId: "f", request: { action: "leave", client_msg_id: "f", ...target } },
   ];
-  const storage = keyValueStorage(store, "alice");
-  await storage.load();
-  await storage.write(all.map((queued) => ({ queued })));
-  const next = keyValueStorage(store, "alice");
-  expect((await next.load()).outbox).toEqual(all);
-  expect(next.setAside?.()).toBeUndefined();
+  const open = () => Store.open(keyValueStorage(store, "alice"), "alice");
+  await (await open()).apply(
+    all.map((queued) => ({ change: { queued } })),
+    true,
+  );
+  const next = await open();
+  expect((await next.saved()).outbox).toEqual(all);
+  expect(next.setAside).toBeUndefined();
 });
 
 it.each([
@@ -63,24 +30,12 @@ it.each([
   "null",
   "5",
   "{}",
-  '{"outbox":[],"held":5}',
-  '{"outbox":[null],"held":[]}',
-  '{"outbox":[{"target":{"to":"bob"},"body":"hi"}],"held":[]}',
-  '{"outbox":[{"clientMsgId":"a"}],"held":[]}',
-  '{"outbox":[{"clientMsgId":"a","body":"hi"}],"held":[]}',
-  '{"outbox":[{"clientMsgId":"a","target":{"to":"bob"}}],"held":[]}',
-  '{"outbox":[{"clientMsgId":"a","target":{"to":"bob"},"body":"hi","replyTo":"4"}],"held":[]}',
-  '{"outbox":[{"clientMsgId":"a","target":{"to":"bob"},"body":"hi","mentions":[4]}],"held":[]}',
-  '{"outbox":[{"clientMsgId":"a","request":{"seq":4}}],"held":[]}',
-  '{"outbox":[{"clientMsgId":"a","request":"edit"}],"held":[]}',
-  '{"outbox":[],"held":[["dm_ab","4"]]}',
-  '{"outbox":[],"held":[],"caughtUp":5}',
+  '{"outbox":[],"held":[]}',
+  '{"version":1,"parts":5}',
+  '{"version":"1","parts":[]}',
 ])("sets aside what can't be read, tells of it and begins anew: %s", async (text) => {
-  const kept = new Map([["pigeonhole:alice", text]]);
-  const store: KeyValueStore = {
-    getItem: (key) => kept.get(key) ?? null,
-    setItem: (key, value) => void kept.set(key, value),
-  };
+  const store = strings();
+  store.setItem("pigeonhole:alice", text);
   const webSocket = () => {
     throw new Error("no network");
   };
@@ -91,7 +46,7 @@ it.each([
   expect((await client.events.next()).value).toEqual({ type: "storage", setAside: "pigeonhole:alice:unreadable" });
   await client.sendTo("bob", "hi");
   await client.close();
-  expect(kept.get("pigeonhole:alice:unreadable")).toBe(text);
+  expect(store.getItem("pigeonhole:alice:unreadable")).toBe(text);
   const next = await start();
   expect((await next.events.next()).value).toMatchObject({ type: "state" });
   expect(next.outbox).toMatchObject([{ body: "hi" }]);

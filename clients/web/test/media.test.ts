@@ -14,9 +14,9 @@ import {
   type MediaDraft,
   memoryStorage,
   nameOf,
-  nothingSaved,
 } from "../src/index.ts";
 import { safeType } from "../src/media.ts";
+import { Store } from "../src/store/store.ts";
 import { Timeline } from "../src/timeline.ts";
 import { fits } from "./script.ts";
 import { nodeSocket, Server } from "./server.ts";
@@ -244,7 +244,7 @@ it("more than 16 MiB go in parts, each of which is put again alone", async () =>
 });
 
 it("an upload goes on after a restart, with the same id", async () => {
-  const storage = memoryStorage(nothingSaved());
+  const storage = memoryStorage();
   const client = await start({ storage });
   const { clientMsgId } = await client.sendMedia({ to: "bob" }, { ...picture, replyTo: 3 });
   await server.answer("upload", { media_id: "m_1", url: bytes.at("/m_1"), headers, expires_at: later });
@@ -261,7 +261,7 @@ it("an upload goes on after a restart, with the same id", async () => {
     message: { client_msg_id: clientMsgId, kind: "image", media: { media_id: "m_1", ...media }, reply_to: 3 },
   });
   await second.close();
-  expect((await storage.load()).outbox).toEqual([]);
+  expect((await (await Store.open(storage, "alice")).saved()).outbox).toEqual([]);
 });
 
 it("a refused upload fails, and one that is cancelled is not sent", async () => {

@@ -7,10 +7,11 @@ import { defaultTiming } from "../src/config.ts";
 import type { ClientEvent, Why } from "../src/events.ts";
 import { targetOf } from "../src/protocol.ts";
 import type { Target } from "../src/saved.ts";
-import { apply, copy, nothingSaved, type Queued, type QueuedRequest, type Saved } from "../src/saved.ts";
+import { nothingSaved, type Queued, type QueuedRequest, type Saved, type StorageChange } from "../src/saved.ts";
 import type { LinkId, Put } from "../src/session/core.ts";
 import { Session } from "../src/session/session.ts";
 import { conversationWith, type Frame, PEERS, Server } from "./model-server.ts";
+import { apply, copy } from "./saved.ts";
 
 const timing = { ...defaultTiming, pingEvery: 20_000, lifetime: 40_000, lifetimeJitter: 10_000 };
 
@@ -136,7 +137,7 @@ class World {
       number = (number * 16807 + 11) % 2147483647;
       return number / 2147483647;
     };
-    const session = new Session({ me: "alice", timing, saved, random, now: this.#now });
+    const session = new Session({ me: "alice", timing, keeper: "app", saved, random, now: this.#now });
     session.tick(this.#now);
     return session;
   }
@@ -152,7 +153,12 @@ class World {
   }
 
   collect(): void {
-    for (const output of this.#session.takeOutputs()) {
+    const { writes, outputs } = this.#session.takeStep();
+    for (const write of writes) {
+      expect(write, "the app keeps its messages").toHaveProperty("change");
+      apply(this.#saved, (write as { change: StorageChange }).change);
+    }
+    for (const output of outputs) {
       if (output.do === "dial") {
         expect(this.#dialing, "one at a time").toBeUndefined();
         this.#dialing = output.link;
@@ -167,8 +173,6 @@ class World {
         this.#events.push(output.event);
       } else if (output.do === "put") {
         this.#puts.push(output);
-      } else if (output.do === "save") {
-        apply(this.#saved, output.change);
       }
     }
   }
@@ -279,8 +283,7 @@ class World {
     const media = { source: { file }, kind: "file", mime: "a/a", bytes: 9, sha256: "x", name: "a" } as const;
     const queued = { clientMsgId: `m${this.count}`, target, body: "", media };
     this.#files.push({ target, id: queued.clientMsgId });
-    apply(this.#saved, { queued });
-    this.#session.send(queued, undefined, this.#now);
+    this.#session.keep(queued, undefined, this.#now);
   }
 
   /** Ends a PUT: mostly the bytes arrive. */
@@ -321,8 +324,7 @@ class World {
     if (target) {
       this.#sent.push({ target, id: queued.clientMsgId });
     }
-    apply(this.#saved, { queued });
-    this.#session.send(queued, undefined, this.#now);
+    this.#session.keep(queued, undefined, this.#now);
   }
 
   handle(): void {

@@ -1,13 +1,19 @@
 // Plays a script on one client.
 
 import { expect } from "vitest";
+import type { Act, Shown, ViewOf } from "../src/chat/views.ts";
+import type { At } from "../src/chat/window.ts";
 import { defaultTiming, type Timing } from "../src/config.ts";
 import type { ClientEvent, Why } from "../src/events.ts";
-import { apply, copy, nothingSaved, type Queued, type Saved } from "../src/saved.ts";
-import type { CallRequest } from "../src/session/calls.ts";
-import type { LinkId, Output, Put, Waiter } from "../src/session/core.ts";
+import { nothingSaved, type Queued, type Saved, type Target } from "../src/saved.ts";
+import type { Keeper, LinkId, Output, Put } from "../src/session/core.ts";
 import { Session } from "../src/session/session.ts";
+import type { CallRequest, Waiter } from "../src/session/waiter.ts";
 import { whyClosed } from "../src/socket.ts";
+import { memoryStorage } from "../src/store/memory.ts";
+import { Store } from "../src/store/store.ts";
+import type { Write } from "../src/store/types.ts";
+import { briefItem, briefRow } from "./brief.ts";
 import {
   camel,
   comparable,
@@ -31,19 +37,20 @@ const caughtUp: Step[] = [
   { told: { state: "caught_up" } },
 ];
 
-export function play(scenario: Scenario): void {
-  const play = new Play(scenario);
+export async function play(scenario: Scenario): Promise<void> {
+  const play = await Play.start(scenario);
   for (const step of [...(scenario.begin ? caughtUp : []), ...scenario.steps]) {
-    play.take(step);
+    await play.take(step);
   }
   play.nothingElse("at the end");
 }
 
 class Play {
   #session: Session;
+  #store: Store;
+  #keeper: Keeper;
   #now = 1000;
   #timing: Timing;
-  #saved: Saved;
   #dialing: LinkId | undefined;
   #open: LinkId[] = [];
   /** The client's outputs that no step has expected yet. */
@@ -53,39 +60,55 @@ class Play {
   #events: ClientEvent[] = [];
   #puts: { id: string; put: Put }[] = [];
   #aborts: string[] = [];
+  /** The newest content of each view that has changed. */
+  #shown = new Map<number, Shown>();
   /** The message whose bytes each URL takes. */
   #putting = new Map<string, string>();
   #answers = new Map<string, { ok: unknown } | { error: string }>();
   /** The requests that have a name. */
   #named = new Map<string, { link: LinkId; frame: Json }>();
 
-  constructor({ saved, timing = {} }: Scenario) {
-    this.#saved = { ...nothingSaved(), held: new Map(Object.entries(saved?.held ?? {})) };
+  static async start({ saved, timing = {}, keep }: Scenario): Promise<Play> {
+    const store = await Store.open(memoryStorage(), "alice");
+    const held = Object.entries(saved?.held ?? {});
+    const changes: Write[] = held.map(([conversation_id, seq]) => ({ change: { held: { conversation_id, seq } } }));
     if (saved?.caught_up !== undefined) {
-      this.#saved.caughtUp = saved.caught_up;
+      changes.push({ change: { caughtUp: saved.caught_up } });
     }
+    await store.apply(changes, false);
     const changed = Object.entries(timing).map(([name, value]) => [camel(name), value]);
-    this.#timing = { ...defaultTiming, ...Object.fromEntries(changed) };
-    this.#session = this.#start();
+    const play = new Play(store, { ...defaultTiming, ...Object.fromEntries(changed) }, keep);
+    await play.#restart();
+    return play;
   }
 
-  #start(): Session {
+  private constructor(store: Store, timing: Timing, keep: Scenario["keep"]) {
+    this.#store = store;
+    this.#timing = timing;
+    this.#keeper = keep === "messages" ? "store" : "app";
+    this.#session = this.#sessionOf(nothingSaved());
+  }
+
+  #sessionOf(saved: Saved): Session {
+    const [timing, keeper] = [this.#timing, this.#keeper];
+    return new Session({ me: "alice", timing, keeper, saved, random: Math.random, now: this.#now });
+  }
+
+  async #restart(): Promise<void> {
     this.#dialing = undefined;
     this.#open = [];
     this.#putting.clear();
-    const saved = copy(this.#saved);
-    const session = new Session({ me: "alice", timing: this.#timing, saved, random: Math.random, now: this.#now });
-    session.tick(this.#now);
-    this.#collect(session);
-    return session;
+    this.#session = this.#sessionOf(await this.#store.saved());
+    this.#session.tick(this.#now);
+    await this.#collect();
   }
 
-  take(step: Step): void {
+  async take(step: Step): Promise<void> {
     try {
-      if (!this.#expect(step)) {
+      if (!(await this.#expect(step))) {
         this.nothingElse("before this step");
-        this.#happen(step);
-        this.#collect(this.#session);
+        await this.#happen(step);
+        await this.#collect();
       }
     } catch (error) {
       throw new Error(`${JSON.stringify(step)}: ${error instanceof Error ? error.message : error}`, { cause: error });
@@ -94,15 +117,29 @@ class Play {
 
   nothingElse(when: string): void {
     const done = [...this.#dials, ...this.#asks, ...this.#closes, ...this.#events, ...this.#puts, ...this.#aborts];
-    const left = [...done, ...this.#answers];
+    const left = [...done, ...this.#answers, ...this.#shown];
     if (left.length > 0) {
       fail(`it has done more ${when}: ${JSON.stringify(left)}`);
     }
   }
 
-  #collect(session: Session): void {
-    for (const output of session.takeOutputs()) {
-      this.#note(output);
+  /** Commits the turn, then notes what the client does. */
+  async #collect(): Promise<void> {
+    const session = this.#session;
+    const { writes, lasting, outputs } = session.takeStep();
+    if (this.#keeper === "app" && !writes.every((write) => "change" in write)) {
+      fail("the app keeps its messages");
+    }
+    await this.#store.apply(writes, lasting);
+    for (const output of outputs) {
+      if (output.do === "load") {
+        session.loaded(output.load, await this.#store.load(output.what), this.#now);
+      } else {
+        this.#note(output);
+      }
+    }
+    if (outputs.length > 0) {
+      await this.#collect();
     }
   }
 
@@ -130,8 +167,10 @@ class Play {
       case "abort":
         this.#aborts.push(output.id);
         break;
-      case "save":
-        apply(this.#saved, output.change);
+      case "show":
+        this.#shown.set(output.view, output.shown);
+        break;
+      case "load":
         break;
       case "answer":
         output.settle();
@@ -141,12 +180,12 @@ class Play {
 
   // Steps that happen to the client.
 
-  #happen(step: Step): void {
+  async #happen(step: Step): Promise<void> {
     const session = this.#session;
     if ("app" in step) {
-      this.#app(step.app, step.as);
+      await this.#app(step.app, step.as);
     } else if ("wait" in step) {
-      this.#wait(step.wait);
+      await this.#wait(step.wait);
     } else if ("open" in step) {
       const link = this.#dialled();
       this.#open.push(link);
@@ -170,10 +209,10 @@ class Play {
     }
   }
 
-  #app(does: Step | string, as: string): void {
+  async #app(does: Step | string, as: string): Promise<void> {
     const session = this.#session;
     if (does === "restart") {
-      this.#session = this.#start();
+      await this.#restart();
     } else if (does === "close") {
       session.closing(this.#now);
     } else if (does === "wake") {
@@ -189,6 +228,19 @@ class Play {
       this.#answers.set(as, { ok: session.cancel(does.cancel.client_msg_id, this.#now) });
     } else if (does.watch) {
       session.watch(does.watch.conversation_id, does.watch.after_seq, this.#waiter(as), this.#now);
+    } else if (does.show) {
+      session.openView(does.show.view, viewOf(does.show), this.#now);
+    } else if (does.act) {
+      session.actView(does.act.view, actOf(does.act), this.#now);
+    } else if (does.hide) {
+      session.closeView(does.hide.view, this.#now);
+    } else if (does.draft) {
+      const { body, ...target } = does.draft;
+      session.draft(target as Target, body === null ? undefined : { body }, this.#now);
+    } else if (does.again) {
+      session.again(does.again, this.#waiter(as), this.#now);
+    } else if (does.dismiss) {
+      session.dismiss(does.dismiss, this.#now);
     } else if (does.unwatch) {
       session.unwatch(does.unwatch.conversation_id, this.#now);
     } else if (does.typing) {
@@ -222,8 +274,7 @@ class Play {
   }
 
   #queue(queued: Queued): void {
-    apply(this.#saved, { queued });
-    this.#session.send(queued, this.#waiter(queued.clientMsgId), this.#now);
+    this.#session.keep(queued, this.#waiter(queued.clientMsgId), this.#now);
   }
 
   #waiter(name: string): Waiter<unknown> {
@@ -233,19 +284,19 @@ class Play {
     };
   }
 
-  #wait(ms: number): void {
+  async #wait(ms: number): Promise<void> {
     const end = this.#now + ms;
     while (this.#session.nextTick() < end) {
-      this.#tick(this.#session.nextTick());
+      await this.#tick(this.#session.nextTick());
       this.nothingElse(`${end - this.#now} ms before the end`);
     }
-    this.#tick(end);
+    await this.#tick(end);
   }
 
-  #tick(at: number): void {
+  async #tick(at: number): Promise<void> {
     this.#now = Math.max(this.#now, at);
     this.#session.tick(this.#now);
-    this.#collect(this.#session);
+    await this.#collect();
   }
 
   #dialled(): LinkId {
@@ -279,15 +330,17 @@ class Play {
   // Steps that the client must do.
 
   /** `false`: the step expects nothing. */
-  #expect(step: Step): boolean {
+  async #expect(step: Step): Promise<boolean> {
     if ("dials" in step) {
-      const { link, need } = this.#next(step, () => this.#dials.shift());
+      const { link, need } = await this.#next(step, () => this.#dials.shift());
       expect(need).toBe(step.dials.need);
       this.#dialing = link;
     } else if ("asks" in step) {
-      this.#expectRequest(step);
+      await this.#expectRequest(step);
+    } else if ("shows" in step) {
+      this.#expectShown(step.shows);
     } else if ("puts" in step) {
-      const { id, put } = this.#next(step, () => this.#puts.shift());
+      const { id, put } = await this.#next(step, () => this.#puts.shift());
       expect(put).toEqual(step.puts);
       this.#putting.set(put.url, id);
     } else if ("aborts" in step) {
@@ -296,7 +349,7 @@ class Play {
       expect(this.#closes.shift(), "closes").toBe(step.closes);
     } else if ("told" in step) {
       for (const told of [step.told].flat()) {
-        this.#expectEvent(step, told);
+        await this.#expectEvent(step, told);
       }
     } else if ("answered" in step) {
       const answer = this.#answers.get(step.answered) ?? fail("it is not answered");
@@ -316,17 +369,34 @@ class Play {
       const stats = Object.entries(step.stats).map(([name, count]) => [camel(name), count]);
       expect(this.#session.stats).toMatchObject(Object.fromEntries(stats));
     } else if ("saved" in step) {
-      this.#expectSaved(step.saved);
+      await this.#expectSaved(step.saved);
     } else {
       return false;
     }
     return true;
   }
 
-  #expectRequest(step: Step): void {
+  #expectShown({ view, ...expected }: Step): void {
+    const shown = this.#shown.get(view) ?? fail(`the view ${view} has not changed`);
+    this.#shown.delete(view);
+    const found: Record<string, unknown> =
+      "chats" in shown
+        ? { rows: shown.chats.rows.map(briefRow), unread: shown.chats.unread }
+        : {
+            items: shown.messages.items.map(briefItem),
+            unread: shown.messages.unread,
+            has_older: shown.messages.hasOlder,
+            has_newer: shown.messages.hasNewer,
+          };
+    for (const [name, value] of Object.entries(expected)) {
+      expect(found[name], name).toEqual(value);
+    }
+  }
+
+  async #expectRequest(step: Step): Promise<void> {
     const wanted = comparable(step.asks);
     const fitting = ({ frame: { id, ...frame } }: { frame: Json }) => comparable(frame) === wanted;
-    const asked = this.#next(step, () => {
+    const asked = await this.#next(step, () => {
       const at = this.#asks.findIndex(fitting);
       return at < 0 ? undefined : this.#asks.splice(at, 1)[0];
     });
@@ -341,30 +411,31 @@ class Play {
     }
     if ("result" in step || "error" in step) {
       this.#answer(asked, step);
-      this.#collect(this.#session);
+      await this.#collect();
     }
   }
 
-  #expectEvent(step: Step, told: Json): void {
-    const event = this.#next(step, () => this.#events.shift());
+  async #expectEvent(step: Step, told: Json): Promise<void> {
+    const event = await this.#next(step, () => this.#events.shift());
     expect(plain(event)).toMatchObject(told);
     if (event.type === "message" && step.done !== false) {
       this.#session.handled(event.message.conversation_id, event.message.seq, this.#now);
-      this.#collect(this.#session);
+      await this.#collect();
     }
   }
 
-  #expectSaved({ outbox = [], held = {}, caught_up }: Step): void {
+  async #expectSaved({ outbox = [], held = {}, caught_up }: Step): Promise<void> {
+    const found = await this.#store.saved();
     const saved = {
-      outbox: this.#saved.outbox.map(({ clientMsgId }) => clientMsgId),
-      held: Object.fromEntries(this.#saved.held),
-      caught_up: this.#saved.caughtUp,
+      outbox: found.outbox.map(({ clientMsgId }) => clientMsgId),
+      held: Object.fromEntries(found.held),
+      caught_up: found.caughtUp,
     };
     expect(saved).toEqual({ outbox, held, caught_up });
   }
 
   /** Takes the expected output if it is present, or comes within the time that the step allows. */
-  #next<T>({ within = 0 }: Step, take: () => T | undefined): T {
+  async #next<T>({ within = 0 }: Step, take: () => T | undefined): Promise<T> {
     const end = this.#now + within;
     for (let found = take(); ; found = take()) {
       if (found !== undefined) {
@@ -375,7 +446,24 @@ class Play {
         const done = [...this.#dials, ...this.#asks, ...this.#closes, ...this.#events, ...this.#puts];
         fail(`it has not. What it has done: ${JSON.stringify(done)}`);
       }
-      this.#tick(next);
+      await this.#tick(next);
     }
   }
+}
+
+/** The content of a view, in the script's words. */
+function viewOf({ chats, messages }: Step): ViewOf {
+  return chats ? { chats } : { messages: { with: messages.with, at: atOf(messages.at) } };
+}
+
+function actOf({ view: _, ...act }: Step): Act {
+  const [[name, what] = fail("the user acts")] = Object.entries(act);
+  if (name === "jump") {
+    return { jump: atOf(what) };
+  }
+  return (what === true ? name : { [name]: what }) as Act;
+}
+
+function atOf(at: unknown): At {
+  return at === "first_unread" ? "firstUnread" : typeof at === "number" ? { seq: at } : "newest";
 }

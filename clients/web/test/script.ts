@@ -12,6 +12,7 @@ export interface Scenario {
   name: string;
   saved?: { held?: Record<string, number>; caught_up?: string };
   begin?: "caught_up";
+  keep?: "messages";
   timing?: Record<string, number>;
   each?: Record<string, unknown[]>;
   steps: Step[];
@@ -139,7 +140,7 @@ export function queuedAsWritten(queued: Queued): Json {
     const { action, client_msg_id, conversation_id, ...what } = queued.request as Step;
     return { client_msg_id, ...without({ conversation_id }), [action]: what };
   }
-  const { clientMsgId: client_msg_id, target, replyTo: reply_to, ...what } = queued as Step;
+  const { clientMsgId: client_msg_id, target, replyTo: reply_to, madeAt: _, ...what } = queued as Step;
   return { client_msg_id, ...target, ...what, ...without({ reply_to }) };
 }
 

@@ -13,7 +13,14 @@ import { message } from "./server.ts";
 const { reconnectFirst, lifetime, lifetimeJitter, silenceMax, pingEvery } = defaultTiming;
 
 function start(random: () => number): Session {
-  const session = new Session({ me: "alice", timing: defaultTiming, saved: nothingSaved(), random, now: 0 });
+  const session = new Session({
+    me: "alice",
+    timing: defaultTiming,
+    keeper: "app",
+    saved: nothingSaved(),
+    random,
+    now: 0,
+  });
   session.tick(0);
   return session;
 }
@@ -24,7 +31,7 @@ function online(random = () => 0): Session {
   session.opened(1, 0);
   reply(session, "1", { messages: [], more: false });
   reply(session, "2", { conversations: [], next_cursor: null });
-  session.takeOutputs();
+  session.takeStep();
   return session;
 }
 
@@ -67,7 +74,14 @@ it("waits up to 5 min for a server that is overloaded, or perhaps is, as browser
   }
   const first = 40_000;
   const impatient = { ...defaultTiming, reconnectFirst: first };
-  const session = new Session({ me: "alice", timing: impatient, saved: nothingSaved(), random: () => 1, now: 0 });
+  const session = new Session({
+    me: "alice",
+    timing: impatient,
+    keeper: "app",
+    saved: nothingSaved(),
+    random: () => 1,
+    now: 0,
+  });
   const capped = Array.from({ length: 7 }, (_, attempt) => {
     session.tick(session.nextTick());
     session.dialFailed(attempt + 1, { reason: "unreachable" }, session.now);
@@ -91,11 +105,11 @@ it.each([
 it("does not come back because the network has changed, if it was one too many", () => {
   const session = online();
   session.received(1, JSON.stringify({ type: "connection.replaced" }), 0);
-  session.takeOutputs();
+  session.takeStep();
   session.networkChanged(1000);
-  expect(session.takeOutputs()).toEqual([]);
+  expect(session.takeStep().outputs).toEqual([]);
   session.wake(2000);
-  expect(session.takeOutputs()).toContainEqual({ do: "dial", link: 2, need: "connect" });
+  expect(session.takeStep().outputs).toContainEqual({ do: "dial", link: 2, need: "connect" });
 });
 
 it("replaces a connection up to 55 minutes before its time", () => {
@@ -103,7 +117,7 @@ it("replaces a connection up to 55 minutes before its time", () => {
     const session = online(() => chance);
     for (;;) {
       session.tick(session.nextTick());
-      for (const output of session.takeOutputs()) {
+      for (const output of session.takeStep().outputs) {
         if (output.do === "dial") {
           return session.now;
         }
@@ -121,7 +135,7 @@ it("sends a ping at once when it is woken", () => {
   const session = online();
   session.wake(1000);
   session.wake(1001);
-  expect(frames(session.takeOutputs())).toEqual([{ action: "ping", id: "3" }]);
+  expect(frames(session.takeStep().outputs)).toEqual([{ action: "ping", id: "3" }]);
   reply(session, "3", { pending: false, server_time: "2026-11-20T10:00:00.000Z" }, 1100);
   expect(session.nextTick()).toBe(1000 + pingEvery);
   // Without a reply, the client closes the connection soon.
@@ -129,9 +143,9 @@ it("sends a ping at once when it is woken", () => {
   while (session.nextTick() < 2000 + silenceMax) {
     session.tick(session.nextTick());
   }
-  session.takeOutputs();
+  session.takeStep();
   session.tick(2000 + silenceMax);
-  expect(session.takeOutputs()).toContainEqual({ do: "close", link: 1 });
+  expect(session.takeStep().outputs).toContainEqual({ do: "close", link: 1 });
 });
 
 it("dials at once when it is woken, however often that has failed", () => {
@@ -141,12 +155,12 @@ it("dials at once when it is woken, however often that has failed", () => {
     session.tick(session.nextTick());
   }
   session.dialFailed(9, { reason: "unreachable" }, session.now);
-  session.takeOutputs();
+  session.takeStep();
   session.wake(session.now + 1);
-  expect(session.takeOutputs()).toContainEqual({ do: "dial", link: 10, need: "connect" });
+  expect(session.takeStep().outputs).toContainEqual({ do: "dial", link: 10, need: "connect" });
   // While one is on its way, the client sends no other.
   session.wake(session.now + 1);
-  expect(session.takeOutputs()).toEqual([]);
+  expect(session.takeStep().outputs).toEqual([]);
 });
 
 it("refuses what is too large for a frame before it is sent, and an answer that can't be read", () => {
@@ -157,7 +171,7 @@ it("refuses what is too large for a frame before it is sent, and an answer that 
   session.read("x".repeat(40_000), 1, waiter, 0);
   session.call({ action: "history", conversation_id: "dm_ab" }, waiter, 0);
   reply(session, "3", { messages: 5 });
-  for (const output of session.takeOutputs()) {
+  for (const output of session.takeStep().outputs) {
     if (output.do === "answer") {
       output.settle();
     }
@@ -174,7 +188,7 @@ it("reads a page of the chat list without conversations of kinds that it does no
   const direct = { ...row, kind: "direct", peer_id: "bob" };
   session.call({ action: "inbox" }, waiter, 0);
   reply(session, "3", { conversations: [{ ...row, kind: "channel" }, direct], next_cursor: null });
-  for (const output of session.takeOutputs()) {
+  for (const output of session.takeStep().outputs) {
     if (output.do === "answer") {
       output.settle();
     }
@@ -186,20 +200,20 @@ it("waits before it replaces a connection again whose replacement broke", () => 
   const session = online(() => 1);
   session.wake(lifetime);
   session.opened(2, lifetime);
-  session.takeOutputs();
+  session.takeStep();
   session.lost(2, { reason: "lost" }, lifetime);
-  expect(session.takeOutputs().some((output) => output.do === "dial")).toBe(false);
+  expect(session.takeStep().outputs.some((output) => output.do === "dial")).toBe(false);
   session.tick(lifetime + reconnectFirst);
-  expect(session.takeOutputs()).toContainEqual({ do: "dial", link: 3, need: "connect" });
+  expect(session.takeStep().outputs).toContainEqual({ do: "dial", link: 3, need: "connect" });
 });
 
 it("asks for all of the chat list where what a storage kept of the last one is no time", () => {
   const saved = { ...nothingSaved(), caughtUp: "x" };
-  const session = new Session({ me: "alice", timing: defaultTiming, saved, random: () => 1, now: 0 });
+  const session = new Session({ me: "alice", timing: defaultTiming, keeper: "app", saved, random: () => 1, now: 0 });
   session.tick(0);
   session.opened(1, 0);
   reply(session, "1", { messages: [], more: false });
-  expect(frames(session.takeOutputs()).at(-1)).toEqual({ action: "inbox", limit: 50, id: "2" });
+  expect(frames(session.takeStep().outputs).at(-1)).toEqual({ action: "inbox", limit: 50, id: "2" });
 });
 
 const of = (seq: number, more: object) => ({ ...message(seq), ...more });
@@ -217,8 +231,10 @@ it("hands over what can be read of an entry of a later version, and lacks one th
   ];
   session.received(1, JSON.stringify({ type: "messages.new", conversation_id: "dm_ab", messages: entries }), 0);
   const told = session
-    .takeOutputs()
-    .flatMap((output) => (output.do === "tell" && output.event.type === "message" ? [output.event.message] : []));
+    .takeStep()
+    .outputs.flatMap((output) =>
+      output.do === "tell" && output.event.type === "message" ? [output.event.message] : [],
+    );
   expect(told).toEqual([
     message(1),
     of(2, { kind: "system", body: "" }),
@@ -231,7 +247,7 @@ it("ends a drain with a page of which it can read nothing: the next one would be
   const session = start(() => 0);
   session.opened(1, 0);
   reply(session, "1", { messages: [{ kind: "none" }], more: true });
-  expect(frames(session.takeOutputs())).toMatchObject([{ action: "drain" }, { action: "inbox" }]);
+  expect(frames(session.takeStep().outputs)).toMatchObject([{ action: "drain" }, { action: "inbox" }]);
 });
 
 it("shows a row whose line it can't read all of, and not one without a line", () => {

@@ -1,4 +1,4 @@
-// What a store keeps, and no longer keeps, in its storage.
+// The content of the storage under a store, after deletes, damage and kills.
 
 import "fake-indexeddb/auto";
 import { describe, expect, it } from "vitest";
@@ -168,7 +168,7 @@ it("has each turn as a whole in strings, whichever write is the last", async () 
     }
     isCut ||= left === 0;
     const second = await Store.open(keyValueStorage(store, "alice"), "alice");
-    // What was reported is there. The next turn may be, as a whole.
+    // Each reported turn is there. The next one may be, as a whole.
     expect(whole.slice(committed, committed + 2)).toContain(await content(second));
   }
 });

@@ -14,8 +14,7 @@ import {
 import { directConversationId } from "../made-ids.ts";
 import { kindOf, type Side, targetOf } from "../protocol.ts";
 import type { Queued, RefusedRequest, Target } from "../saved.ts";
-import type { CallRequest, CallResult } from "../session/calls.ts";
-import type { Waiter } from "../session/core.ts";
+import type { CallRequest, CallResult, Waiter } from "../session/waiter.ts";
 import { type DraftText, type Found, type Load, type LoadId, PAGE } from "../store/types.ts";
 import { Conversations, type Filter, type ListSnapshot, noRows } from "./conversations.ts";
 import { Messages, type Snapshot } from "./messages.ts";

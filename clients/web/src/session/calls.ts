@@ -1,15 +1,20 @@
 // Questions of the app: pages of lists and of conversations, settings, notifications, presence.
 
 import { PigeonholeError } from "../errors.ts";
-import { isInboxResult, isResult, type Request, type Results } from "../frames.ts";
-import { checkRequest, readChannels, readHistory, readInbox } from "../protocol.ts";
-import type { Core, Waiter } from "./core.ts";
+import {
+  type HistoryRequest,
+  isHistoryResult,
+  isInboxResult,
+  isReceiptsResult,
+  isResult,
+  type Results,
+} from "../frames.ts";
+import { checkRequest, readChannels, readHistory, readInbox, type Side } from "../protocol.ts";
+import type { Core } from "./core.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Presences } from "./presence.ts";
 import type { Requests } from "./requests.ts";
-
-export type CallRequest = Extract<Request, { action: keyof Results }>;
-export type CallResult<R extends CallRequest> = Results[R["action"]];
+import type { CallRequest, CallResult, Waiter } from "./waiter.ts";
 
 interface Call {
   request: CallRequest;
@@ -86,16 +91,33 @@ export class Calls {
     }
     if (request.action === "inbox" && isInboxResult(answer)) {
       this.#session.outbox.rememberRows(answer.conversations);
+      for (const row of answer.conversations) {
+        this.#session.store({ row });
+      }
+    }
+    if (request.action === "history" && isHistoryResult(answer)) {
+      const { conversation_id } = request;
+      this.#session.store({ page: { conversation_id, side: sideOf(request), page: answer } });
+    }
+    if (request.action === "receipts" && isReceiptsResult(answer)) {
+      this.#session.store({ marks: { conversation_id: request.conversation_id, members: answer.members } });
     }
     if (request.action === "presence") {
       this.#session.presences.answered(request);
     }
     if (request.action === "settings") {
       const { action: _, id: __, ...settings } = request;
-      this.#session.tell({ type: "settings", settings });
+      this.#session.settings(settings);
     }
     this.#session.answer(waiter, answer);
   }
+}
+
+function sideOf({ before_seq, after_seq }: HistoryRequest): Side {
+  if (before_seq !== undefined) {
+    return { before_seq };
+  }
+  return after_seq === undefined ? {} : { after_seq };
 }
 
 /** The result, with those of its rows and entries that can be read; `undefined`: it can't be read. */

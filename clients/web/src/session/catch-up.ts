@@ -170,13 +170,15 @@ export class CatchUp {
 
   #drained({ messages, more }: DrainResult): void {
     const { me, conversations } = this.#session;
-    const marks = new Map<string, number>();
+    const marks = new Map(messages.map(({ conversation_id, seq }) => [conversation_id, seq]));
+    if (more) {
+      // An entry of this page that is kept needs no acknowledgement of its own.
+      this.#drain = { is: "page", marks };
+    }
     for (const message of messages) {
-      marks.set(message.conversation_id, message.seq);
       conversations.arrivedPending(message, !this.#session.toldCaughtUp && message.sender_id !== me);
     }
     if (more) {
-      this.#drain = { is: "page", marks };
       return;
     }
     // The server posts all later entries to this connection, so the drain is complete; with a busy user it would never
@@ -257,6 +259,7 @@ export class CatchUp {
       if (this.#newest === undefined || this.#newest < last_message.sent_at) {
         this.#newest = last_message.sent_at;
       }
+      this.#session.store({ row });
       conversations.row(row);
       this.#awaited.set(conversation_id, last_seq);
       this.#session.tell({ type: "conversation", conversation: row });

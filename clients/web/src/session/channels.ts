@@ -15,8 +15,9 @@ import {
   type WatchResult,
 } from "../frames.ts";
 import { checkRequest, readHistory } from "../protocol.ts";
-import type { Core, LinkId, Waiter } from "./core.ts";
+import type { Core, LinkId } from "./core.ts";
 import type { Requests } from "./requests.ts";
+import type { Waiter } from "./waiter.ts";
 
 /** The longest interval of history requests, whatever the server sets. */
 const POLL_MAX = 60 * 60 * 1000;
@@ -128,7 +129,7 @@ export class Channels {
     if (this.#watched.get(entry.conversation_id)?.view) {
       this.arrived(entry);
     } else {
-      this.#session.tell({ type: "message", message: entry, missed: false });
+      this.#session.handOver(entry, false);
     }
   }
 
@@ -254,7 +255,7 @@ export class Channels {
     if (!isOwn) {
       stats.received += 1;
     }
-    this.#session.tell({ type: "message", message, missed: !isOwn && message.seq <= view.missed });
+    this.#session.handOver(message, !isOwn && message.seq <= view.missed);
   }
 
   #askHistory(id: string, view: View): void {

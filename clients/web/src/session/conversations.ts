@@ -155,7 +155,8 @@ export class Conversations {
     }
   }
 
-  handled(id: string, seq: number): void {
+  /** Everything of the conversation up to here is kept. */
+  hold(id: string, seq: number): void {
     const conversation = this.#all.get(id);
     if (!conversation || seq <= conversation.held) {
       return;
@@ -279,7 +280,11 @@ export class Conversations {
       } else if (message.client_msg_id !== undefined) {
         this.#session.outbox.told(message.client_msg_id);
       }
-      this.#session.tell({ type: "message", message, missed });
+      this.#session.handOver(message, missed);
+    }
+    const last = next.at(-1);
+    if (last && this.#session.keeper === "store") {
+      this.hold(id, last.message.seq);
     }
   }
 

@@ -2,7 +2,7 @@
 
 import type { AddResult, LeaveResult, SendResult } from "../frames.ts";
 import type { Queued } from "../saved.ts";
-import type { Waiter } from "./core.ts";
+import type { Waiter } from "./waiter.ts";
 
 /** The server's reply. The entry is absent if an addition found no new member, or if the user has left a channel. */
 export type Stored = SendResult | AddResult | LeaveResult;

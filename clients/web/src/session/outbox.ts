@@ -11,12 +11,13 @@ import {
   type System,
 } from "../frames.ts";
 import { infoOf, isChannel, isGroup, requestFor, targetOf } from "../protocol.ts";
-import type { Queued, QueuedMessage, QueuedRequest, StoringRequest } from "../saved.ts";
+import type { Queued, QueuedMessage, QueuedRequest, RefusedRequest, StoringRequest } from "../saved.ts";
 import type { Channels } from "./channels.ts";
-import type { Core, Waiter } from "./core.ts";
+import type { Core } from "./core.ts";
 import type { Entry, Stored } from "./entry.ts";
 import { type Requests, TRY_MAX } from "./requests.ts";
 import type { Uploads } from "./uploads.ts";
+import type { Waiter } from "./waiter.ts";
 
 /**
  * The send queue of one conversation. Only one entry is on its way, unless two queues turned out to be for the same
@@ -35,6 +36,7 @@ interface Session extends Core {
   readonly requests: Requests;
   readonly uploads: Uploads;
   readonly channels: Channels;
+  readonly refused: RefusedRequest[];
   readonly conversations: {
     acked(id: string): number | undefined;
     arrived(message: Message, missed: boolean): void;
@@ -219,8 +221,14 @@ export class Outbox {
 
   /** Ends a request for good. The entry is in no send queue any more. */
   failed({ queued, waiter }: Entry, error: PigeonholeError): void {
+    const { clientMsgId } = queued;
     this.#session.stats.failed += 1;
-    this.#session.save({ done: queued.clientMsgId });
+    if (this.#session.keeper === "store" && showsRefusal(queued, error)) {
+      this.#session.save({ refused: { clientMsgId, code: error.code } });
+      this.#session.refused.push({ queued, code: error.code });
+    } else {
+      this.#session.save({ done: clientMsgId });
+    }
     this.#session.refuse(waiter, error);
     this.#session.tell({ type: "failed", ...queued, error });
   }
@@ -321,6 +329,14 @@ function isAnswer(queued: Queued, result: unknown): result is Stored {
   }
   const hasNoEntry = request.action === "leave" && isChannel(request.conversation_id);
   return hasNoEntry ? isLeaveResult(result) : isSendResult(result);
+}
+
+/**
+ * Returns whether the user must see this refusal. A message that the user has taken back goes, and a change of a message
+ * that is deleted: the message shows that itself.
+ */
+function showsRefusal(queued: Queued, { code }: PigeonholeError): boolean {
+  return code !== "cancelled" && ("body" in queued || code !== "gone");
 }
 
 type GroupAction = "create" | "add" | "remove" | "leave" | "role" | "update";

@@ -43,6 +43,11 @@ export class Presences {
     }
   }
 
+  /** The app no longer shows the users whose presence it watched. */
+  forget(): void {
+    this.#watch = undefined;
+  }
+
   ask(): void {
     const watch = this.#watch;
     const { now, links, requests } = this.#session;

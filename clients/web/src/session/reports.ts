@@ -4,8 +4,9 @@ import type { PigeonholeError } from "../errors.ts";
 import { isAckResult, isReadResult, limits, type ReadResult } from "../frames.ts";
 import { checkRequest, type Mark } from "../protocol.ts";
 import type { Conversations } from "./conversations.ts";
-import type { Core, Waiter } from "./core.ts";
+import type { Core } from "./core.ts";
 import type { Requests } from "./requests.ts";
+import type { Waiter } from "./waiter.ts";
 
 /** How far the user has read a conversation. Dropped some time after the server knows. */
 interface Read {
@@ -14,7 +15,11 @@ interface Read {
   answered: number;
   /** Not reported before this. */
   from: number;
-  waiting: { seq: number; waiter: Waiter<ReadResult> | undefined }[];
+  waiting: { seq: number; waiter: Waiter<ReadResult> }[];
+}
+
+function readOf(seq: number): Read {
+  return { seq, asked: false, answered: 0, from: NOW, waiting: [] };
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -33,8 +38,12 @@ export class Reports {
   #ackFrom = NOW;
   #reads = new Map<string, Read>();
 
-  constructor(session: Session) {
+  /** Begins with the marks that an earlier run could not report. */
+  constructor(session: Session, reads: ReadonlyMap<string, number>) {
     this.#session = session;
+    for (const [conversation, seq] of reads) {
+      this.#reads.set(conversation, readOf(seq));
+    }
   }
 
   flush(): void {
@@ -118,10 +127,24 @@ export class Reports {
       this.#session.refuse(waiter, error as PigeonholeError);
       return;
     }
-    const read = this.#reads.get(conversation) ?? { seq, asked: false, answered: 0, from: NOW, waiting: [] };
+    this.#session.views.read(conversation, seq);
+    const read = this.#reads.get(conversation) ?? readOf(0);
+    const rises = read.seq < seq;
     read.seq = Math.max(read.seq, seq);
-    read.waiting.push({ seq, waiter });
+    if (waiter) {
+      read.waiting.push({ seq, waiter });
+    }
     this.#reads.set(conversation, read);
+    if (rises && this.#session.keeper === "store") {
+      this.#session.save({ read: { conversation_id: conversation, seq } });
+    }
+  }
+
+  /** A restart need not report the mark again. */
+  #told(conversation: string, seq: number): void {
+    if (this.#session.keeper === "store") {
+      this.#session.save({ readTold: { conversation_id: conversation, seq } });
+    }
   }
 
   #reportReads(): void {
@@ -163,6 +186,7 @@ export class Reports {
           for (const { waiter } of read.waiting) {
             this.#session.refuse(waiter, error);
           }
+          this.#told(conversation, read.seq);
           conversations.acknowledgeAgain(conversation);
         },
         lost: () => {
@@ -180,6 +204,9 @@ export class Reports {
       this.#session.answer(waiter, left);
     }
     read.waiting = read.waiting.filter((waiting) => waiting.seq > seq);
+    const { unread, mentions } = left;
+    this.#session.store({ read: { conversation_id: conversation, seq, unread, mentions } });
+    this.#told(conversation, seq);
     this.#session.conversations.acknowledgeAgain(conversation);
   }
 }

@@ -78,7 +78,10 @@ export class Requests {
     if (link === undefined) {
       return;
     }
-    const { now, timing } = this.#session;
+    const { now, timing, keeper } = this.#session;
+    if (keeper === "store" && letsForget(request)) {
+      this.#session.mustLast();
+    }
     this.#lastId += 1;
     this.#session.output({ do: "send", link, frame: requestFrame(request, this.#lastId) });
     const retryAt = now + timing.answerWait;
@@ -198,6 +201,12 @@ export class Requests {
   #on(link: LinkId): [number, Asked][] {
     return [...this.#asked].filter(([, asked]) => asked.link === link);
   }
+}
+
+/** Returns whether the server may forget entries after the request, which the store must have then. */
+function letsForget(request: Request): boolean {
+  const { action } = request;
+  return action === "ack" || action === "read" || (action === "drain" && (request.ack ?? []).length > 0);
 }
 
 /** A file that is not ready may need a new PUT: repeating the request is not enough. */

@@ -1,7 +1,7 @@
 // The client's state, independent of connections: the outbox, the received entries and the outstanding requests.
 //
-// This module has no I/O and reads no clock. Its inputs are frames, calls of the app and the time; its results are
-// `Output`s to carry out. Four rules explain most of the code:
+// This module has no I/O and reads no clock. Its inputs are frames, calls of the app and the time; its results are writes
+// of the store and `Output`s to carry out. Four rules explain most of the code:
 //
 // - A request stays asked until the server replies, and the client repeats it unchanged after a timeout. Every action
 //   of the protocol may be repeated, so a lost reply needs no extra code.
@@ -9,21 +9,25 @@
 //   order of `seq`.
 // - Only the oldest message or change of each conversation is on its way. The server could store two concurrent ones in
 //   the wrong order.
-// - An entry is saved, and so acknowledged, once the app has finished with it. After a crash, an unfinished entry comes
-//   again.
+// - The client acknowledges an entry once the store or the app keeps it. A store is committed before the
+//   acknowledgement leaves. An app reports that it has finished with the entry.
 //
 // The Rust client's session works in the same way, and both pass the scripts in conformance/.
 
+import { type Act, type ViewId, type ViewOf, Views } from "../chat/views.ts";
+import type { Zone } from "../chat/zone.ts";
 import type { Timing } from "../config.ts";
+import { PigeonholeError } from "../errors.ts";
 import type { Why } from "../events.ts";
 import type { ReadResult, WatchResult } from "../frames.ts";
 import { type Incoming, isChannel, parseFrame } from "../protocol.ts";
-import type { Queued, Saved } from "../saved.ts";
-import { type CallRequest, type CallResult, Calls } from "./calls.ts";
+import type { Queued, RefusedRequest, Saved, Target } from "../saved.ts";
+import type { DraftText, Found, LoadId } from "../store/types.ts";
+import { Calls } from "./calls.ts";
 import { CatchUp } from "./catch-up.ts";
 import { Channels } from "./channels.ts";
 import { Conversations } from "./conversations.ts";
-import { Core, type LinkId, type Waiter } from "./core.ts";
+import { Core, type Keeper, type LinkId } from "./core.ts";
 import type { Stored } from "./entry.ts";
 import { Links } from "./links.ts";
 import { Outbox } from "./outbox.ts";
@@ -32,11 +36,14 @@ import { Reports } from "./reports.ts";
 import { Requests } from "./requests.ts";
 import { Typing } from "./typing.ts";
 import { type PutEnd, Uploads } from "./uploads.ts";
+import type { CallRequest, CallResult, Waiter } from "./waiter.ts";
 
 export interface SessionOptions {
   /** The user. */
   me: string;
   timing: Timing;
+  /** Where received entries are kept. */
+  keeper: Keeper;
   saved: Saved;
   /** From 0 to 1. */
   random: () => number;
@@ -55,10 +62,13 @@ export class Session extends Core {
   readonly reports: Reports;
   readonly typing: Typing;
   readonly presences: Presences;
+  /** Requests that the server refused for good, which the user has not seen to yet. */
+  readonly refused: RefusedRequest[];
 
   /** Dials at its first tick. */
-  constructor({ me, timing, saved, random, now }: SessionOptions) {
-    super(me, timing, random, now);
+  constructor({ me, timing, keeper, saved, random, now }: SessionOptions) {
+    super(me, timing, random, now, keeper, new Views(me, saved.listed));
+    this.refused = [...saved.refused];
     this.links = new Links(this);
     this.requests = new Requests(this);
     this.calls = new Calls(this);
@@ -67,7 +77,7 @@ export class Session extends Core {
     this.conversations = new Conversations(this, saved.held);
     this.channels = new Channels(this);
     this.catchUp = new CatchUp(this, saved.caughtUp);
-    this.reports = new Reports(this);
+    this.reports = new Reports(this, saved.reads);
     this.typing = new Typing(this);
     this.presences = new Presences(this);
   }
@@ -110,13 +120,13 @@ export class Session extends Core {
           }
           return;
         case "receipt":
-          return this.tell({ type: "receipt", kind: incoming.kind, ...incoming.receipt });
+          return this.#receipt(incoming);
         case "typing":
           return this.tell({ type: "typing", ...incoming.typing });
         case "presence":
           return this.tell({ type: "presence", ...incoming.presence });
         case "settings":
-          return this.tell({ type: "settings", settings: incoming.settings });
+          return this.settings(incoming.settings);
         case "replaced":
           return this.links.replaced(link);
         case "gateway":
@@ -126,6 +136,13 @@ export class Session extends Core {
           return;
       }
     });
+  }
+
+  #receipt({ kind, receipt }: Extract<Incoming, { is: "receipt" }>): void {
+    const { conversation_id, user_id, seq } = receipt;
+    const member = { user_id, delivered_seq: seq, read_seq: kind === "read" ? seq : 0 };
+    this.store({ marks: { conversation_id, members: [member] } });
+    this.tell({ type: "receipt", kind, ...receipt });
   }
 
   /** Records the number of bytes of a PUT that have been sent. */
@@ -139,8 +156,43 @@ export class Session extends Core {
 
   // Calls of the app.
 
-  send(queued: Queued, waiter: Waiter<Stored> | undefined, now: number): void {
-    this.#at(now, () => this.outbox.add(queued, waiter));
+  /** Takes a request into the outbox. The store has it once the turn is committed. */
+  keep(queued: Queued, waiter: Waiter<Stored> | undefined, now: number): void {
+    this.#at(now, () => this.#keep(queued, waiter));
+  }
+
+  #keep(queued: Queued, waiter: Waiter<Stored> | undefined): void {
+    const made = { ...queued, madeAt: queued.madeAt ?? this.wall };
+    this.views.queued(made);
+    this.save({ queued: made });
+    this.outbox.add(made, waiter);
+  }
+
+  /** Tries a request again that the server refused for good. */
+  again(clientMsgId: string, waiter: Waiter<Stored>, now: number): void {
+    this.#at(now, () => {
+      const found = this.refused.find(({ queued }) => queued.clientMsgId === clientMsgId);
+      if (found) {
+        this.#dismiss(clientMsgId);
+        this.#keep(found.queued, waiter);
+      } else {
+        this.refuse(waiter, new PigeonholeError("bad_request", "client_msg_id: is no request that was refused"));
+      }
+    });
+  }
+
+  /** The user discards a request that was refused. */
+  dismiss(clientMsgId: string, now: number): void {
+    this.#at(now, () => this.#dismiss(clientMsgId));
+  }
+
+  #dismiss(clientMsgId: string): void {
+    const at = this.refused.findIndex(({ queued }) => queued.clientMsgId === clientMsgId);
+    if (at >= 0) {
+      this.refused.splice(at, 1);
+      this.save({ done: clientMsgId });
+    }
+    this.views.dismiss(clientMsgId);
   }
 
   /** Whether that was in time. */
@@ -176,9 +228,97 @@ export class Session extends Core {
     this.#at(now, () => this.calls.add(request, waiter));
   }
 
-  /** The app is done with everything of the conversation up to here. */
+  /** The app is done with everything of the conversation up to here, if it keeps its entries itself. */
   handled(conversation: string, seq: number, now: number): void {
-    this.#at(now, () => this.conversations.handled(conversation, seq));
+    this.#at(now, () => {
+      if (this.keeper === "app") {
+        this.conversations.hold(conversation, seq);
+      }
+    });
+  }
+
+  // Views.
+
+  /**
+   * Opens a view, in place of an earlier one with this number. Each `show` has its content, for as long as the view is
+   * open. Views need the keeper `store`. The view of a channel subscribes to it. The view of a direct conversation
+   * watches the presence of its peer, in place of the app's own `presence` with `watch`.
+   */
+  openView(view: ViewId, of: ViewOf, now: number): void {
+    this.#at(now, () => this.views.open(view, of, this.outbox.waiting(), this.refused));
+  }
+
+  /** The user acts in a view. */
+  actView(view: ViewId, act: Act, now: number): void {
+    this.#at(now, () => this.views.act(view, act));
+  }
+
+  closeView(view: ViewId, now: number): void {
+    this.#at(now, () => this.views.close(view));
+  }
+
+  /** The result of a `load`. */
+  loaded(load: LoadId, found: Found, now: number): void {
+    this.#at(now, () => this.views.loaded(load, found, () => this.outbox.waiting(), this.refused));
+  }
+
+  /** The user has read everything of a conversation, although some of it may never have come to this device. */
+  readAll(conversation: string, now: number): void {
+    this.#at(now, () => this.views.readAll(conversation));
+  }
+
+  /** The user has begun a text. Without `draft`, the text was sent or removed. */
+  draft(target: Target, draft: DraftText | undefined, now: number): void {
+    this.#at(now, () => {
+      this.views.draft(target, draft);
+      this.store({ draft: { target, draft } });
+    });
+  }
+
+  /** The file of a message's attachment is on this device. Without `path`, it no longer is. */
+  place(conversation_id: string, seq: number, path: string | undefined, now: number): void {
+    this.#at(now, () => {
+      this.views.place(conversation_id, seq, path);
+      this.store({ place: { conversation_id, seq, path } });
+    });
+  }
+
+  /** The user's time zone, at the start and whenever it changes. Without it, days are those of UTC. */
+  setZone(zone: Zone, now: number): void {
+    this.#at(now, () => this.views.setZone(zone));
+  }
+
+  /** Makes the requests of the views. Returns whether there were any. */
+  #serveViews(): boolean {
+    const needs = this.views.needs();
+    for (const need of needs) {
+      switch (need.need) {
+        case "load":
+          this.output({ do: "load", load: need.load, what: need.what });
+          break;
+        case "ask":
+          this.calls.add(need.request, { ...need.waiter, isOfView: true });
+          break;
+        case "read":
+          this.reports.read(need.conversation_id, need.seq, undefined);
+          break;
+        case "watch":
+          this.channels.watch(need.conversation_id, undefined, { ...need.waiter, isOfView: true });
+          break;
+        case "unwatch":
+          this.channels.unwatch(need.conversation_id);
+          break;
+        case "unwatchPresence":
+          this.presences.forget();
+          break;
+        case "listed":
+          if (this.keeper === "store") {
+            this.save({ listed: true });
+          }
+          break;
+      }
+    }
+    return needs.length > 0;
   }
 
   /** Reconnects that wait are tried now: the app is in the foreground again. */
@@ -215,10 +355,11 @@ export class Session extends Core {
   /** When `tick` has something to do, if nothing else happens before. */
   nextTick(): number {
     if (this.links.current() === undefined) {
-      return this.links.nextDial();
+      return Math.min(this.links.nextDial(), this.views.next());
     }
     return Math.min(
       this.links.nextDial(),
+      this.views.next(),
       this.links.nextSilence(),
       this.requests.nextRetry(),
       this.catchUp.nextPing(),
@@ -233,7 +374,15 @@ export class Session extends Core {
   #at(now: number, change: () => void): void {
     this.now = now;
     change();
+    this.#serveViews();
     this.#sendDue();
+    // A view can need more, because of an event of this turn.
+    if (this.#serveViews()) {
+      this.#sendDue();
+    }
+    for (const { view, shown } of this.views.changed(now, this.wall)) {
+      this.output({ do: "show", view, shown });
+    }
   }
 
   /** Sends every request that is due and not under way. */

@@ -9,7 +9,7 @@ export const VERSION = 1;
 /**
  * The tables. Their names are those of the SQLite store, apart from `search` and `file`:
  *
- * - `meta`: by name: `me`, `turn`, `owner`, `num`, `caught_up`, `listed`
+ * - `meta`: by name: `me`, `device`, `num` (the last one), `caught_up`, `listed`
  * - `conversation`: by id
  * - `message`: by `[num, seq]`, as the message is by now. A `num` is never used again.
  * - `search`: by `[num, part]`, the words of some messages in one text
@@ -56,8 +56,8 @@ export interface Database {
   /** Whether a value can have bytes. Without it, a message with an attachment does not survive a restart. */
   readonly keepsFiles: boolean;
   /**
-   * Runs a transaction, which waits for nothing but its own reads. It is committed when this resolves. If `run` or the
-   * commit fails, nothing of it is written.
+   * Runs a transaction, which waits for nothing but its own reads. When this resolves, the transaction is committed. If
+   * `run` or the commit fails, nothing of it is written.
    */
   transaction<T>(mode: Mode, run: (transaction: Transaction) => Promise<T>): Promise<T>;
   /** Another client may open it. */

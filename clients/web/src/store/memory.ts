@@ -67,7 +67,7 @@ export class MemoryDatabase implements Database {
 
   async #run<T>(run: (transaction: Transaction) => Promise<T>): Promise<T> {
     const changes: Change[] = [];
-    /** What restores the state before the transaction. */
+    /** The changes that restore the state before the transaction. */
     const undo: Change[] = [];
     const write = (table: Table, key: Key, value: unknown) => {
       undo.push({ table, key, value: this.#get(table, key) });

@@ -17,7 +17,7 @@ export interface Folded {
   path?: string;
 }
 
-/** What the store has of a conversation itself. */
+/** A conversation, without its messages and members. */
 export interface ConversationRow {
   num: number;
   /** The row of the chat list. */
@@ -181,7 +181,7 @@ export class Rows {
     }
   }
 
-  // What has rows of its own.
+  // Spans, members, drafts and files.
 
   async spans(id: string): Promise<Span[]> {
     const row = await this.conversation(id);
@@ -230,7 +230,7 @@ export class Rows {
     }
   }
 
-  // What the session saves.
+  // Changes of the session.
 
   async save(change: StorageChange): Promise<void> {
     if ("queued" in change) {

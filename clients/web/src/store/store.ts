@@ -4,6 +4,7 @@ import { PigeonholeError } from "../errors.ts";
 import type { Conversation, Message } from "../frames.ts";
 import type { Side } from "../protocol.ts";
 import { isQueued, nothingSaved, type RefusedRequest, type Saved, type Target } from "../saved.ts";
+import { uuid } from "../uuid.ts";
 import { apply, orderOfChats } from "./apply.ts";
 import type { Database, Key, Mode, Storage, Transaction } from "./database.ts";
 import {
@@ -32,6 +33,8 @@ const PARTS = 200;
 
 export class Store {
   readonly me: string;
+  /** The id of this installation, which the store has made. */
+  readonly deviceId: string;
   /** The name of a copy of earlier data that could not be read; empty if there is none. `undefined`: all could be read. */
   readonly setAside: string | undefined;
   #database: Database;
@@ -48,8 +51,7 @@ export class Store {
     let found: Rescued = { outbox: [], drafts: [] };
     try {
       database = await storage.open();
-      await check(database, me);
-      return new Store(database, me);
+      return new Store(database, me, await check(database, me));
     } catch (error) {
       if (!isDamage(error) || !storage.reset) {
         await database?.close();
@@ -62,8 +64,7 @@ export class Store {
     }
     const setAside = (await storage.reset()) ?? "";
     database = await storage.open();
-    await check(database, me);
-    const store = new Store(database, me, setAside);
+    const store = new Store(database, me, await check(database, me), setAside);
     await store.#write("lasting", async (rows) => {
       for (const { queued } of found.outbox) {
         await rows.queue(queued);
@@ -75,9 +76,10 @@ export class Store {
     return store;
   }
 
-  private constructor(database: Database, me: string, setAside?: string) {
+  private constructor(database: Database, me: string, deviceId: string, setAside?: string) {
     this.#database = database;
     this.me = me;
+    this.deviceId = deviceId;
     this.setAside = setAside;
   }
 
@@ -205,23 +207,29 @@ export class Store {
   }
 }
 
-/** Checks that the store is this user's, and can be read. */
-async function check(database: Database, me: string): Promise<void> {
-  const owner = await database.transaction("read", async (transaction) => {
-    const owner = await transaction.get("meta", "me");
+/** Checks that the store is this user's, and can be read. Returns the id of this installation. */
+async function check(database: Database, me: string): Promise<string> {
+  const [owner, device] = await database.transaction("read", async (transaction) => {
     // The first reads find damage.
     await savedOf(transaction);
     await chatsOf(transaction);
-    return owner;
+    return [await transaction.get("meta", "me"), await transaction.get("meta", "device")];
   });
-  if (owner === undefined) {
-    await database.transaction("write", async (transaction) => transaction.put("meta", "me", me));
-  } else if (owner !== me) {
+  if (owner !== undefined && owner !== me) {
     throw new PigeonholeError("wrong_user", `the storage has the data of ${owner}, not of ${me}`);
   }
+  if (owner !== undefined && typeof device === "string") {
+    return device;
+  }
+  const made = uuid();
+  await database.transaction("lasting", async (transaction) => {
+    transaction.put("meta", "me", me);
+    transaction.put("meta", "device", made);
+  });
+  return made;
 }
 
-/** What no server has. */
+/** The data that no server has. */
 interface Rescued {
   outbox: OutboxRow[];
   drafts: DraftRow[];
