@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use pigeonhole_client::{
-    At, Client, Config, Content, Filter, ListSnapshot, MessageItem, NewGroup, Progress, Screen, Seq, Target, Title,
-    UserId, View,
+    At, Attachment, Client, Config, Content, Filter, ListSnapshot, MessageItem, MimeType, NewGroup, Progress, Role,
+    RosterSnapshot, Screen, Seq, Side, Target, Title, UserId, View,
 };
 use testkit::{Network, TestServer};
 use tokio::time::timeout;
@@ -161,7 +161,15 @@ async fn groups_channels_and_refusals() {
     let group = alice.create(group).await.unwrap().stored().await.unwrap().conversation_id;
     let mut list = bob.conversations(Filter::default()).unwrap();
     until(&mut list, |list| list.rows.iter().any(|row| row.title.as_deref() == Some("Trip"))).await;
-    let (hers, his) = (alice.conversation(&group), bob.conversation(&group));
+    let hers = alice.conversation(&group);
+    let mut members = bob.conversation(&group).roster().unwrap();
+    let role = |shown: &RosterSnapshot, name: &str| {
+        let id = server.id(name);
+        shown.members.iter().find(|row| row.user_id == *id).map(|row| row.role)
+    };
+    until(&mut members, |shown| shown.members.len() == 2 && role(shown, "alice") == Some(Role::Owner)).await;
+    alice.role(&group, &UserId::parse(&server.id("bob")).unwrap(), Role::Admin).await.unwrap();
+    until(&mut members, |shown| role(shown, "bob") == Some(Role::Admin)).await;
     let mut view = hers.messages(At::Newest).unwrap();
     hers.send("tickets?").await.unwrap();
     until(&mut view, |screen| last_progress(screen) == Some(&Progress::Delivered)).await;
@@ -184,7 +192,31 @@ async fn groups_channels_and_refusals() {
     assert!(bob.again(&id).await.is_err());
     bob.dismiss(&id);
     until(&mut news, |screen| bodies(screen) == ["first post"]).await;
-    let _ = his;
+    alice.close().await;
+    bob.close().await;
+}
+
+#[tokio::test]
+async fn a_downloaded_file_stays_until_its_message_is_deleted() {
+    let (server, folder) = (TestServer::open().await, Folder::new("kept-file"));
+    let alice = user(&server, server.url(), "alice", &folder.0).await;
+    let bob = user(&server, server.url(), "bob", &folder.0).await;
+    let picture = Attachment::image(folder.with("us.png", b"a picture"), MimeType::parse("image/png").unwrap(), 4, 3);
+    let sent = alice.direct(server.id("bob")).unwrap().send_media(picture).await.unwrap().stored().await.unwrap();
+    let mut view = bob.direct(server.id("alice")).unwrap().messages(At::Newest).unwrap();
+    until(&mut view, |screen| !messages(screen).is_empty()).await;
+    let message = bob.window(&sent.conversation_id, Side::Newest, 1).await.unwrap().messages.remove(0);
+    let file = bob.attachment(&message).await.unwrap();
+    assert_eq!(std::fs::read(&file).unwrap(), b"a picture");
+    assert_eq!(bob.attachment(&message).await.unwrap(), file);
+    let path = |screen: &Screen| messages(screen)[0].1.path.clone();
+    until(&mut view, |screen| path(screen) == Some(file.display().to_string())).await;
+    bob.close().await;
+    let bob = user(&server, server.url(), "bob", &folder.0).await;
+    let mut view = bob.direct(server.id("alice")).unwrap().messages(At::Newest).unwrap();
+    until(&mut view, |screen| path(screen) == Some(file.display().to_string())).await;
+    alice.delete(&sent.conversation_id, sent.seq).await.unwrap();
+    until(&mut view, |screen| messages(screen)[0].1.deleted_by.is_some() && path(screen).is_none()).await;
     alice.close().await;
     bob.close().await;
 }

@@ -13,6 +13,7 @@
 mod conversations;
 mod item;
 mod messages;
+mod roster;
 mod row;
 mod views;
 mod window;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 pub use conversations::{Conversations, Filter, ListSnapshot};
 pub use item::{Content, Item, MessageItem, Progress, Refused, Reply, Run};
 pub use messages::{Messages, Request, Snapshot};
+pub use roster::{MemberRow, RosterSnapshot};
 pub use row::{ChatRow, Line};
 pub use views::{Act, Found, Load, LoadId, Screen, Shown, ViewId, ViewOf};
 pub(crate) use views::{Need, Views, is_of_view};

@@ -4,10 +4,11 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test")]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pigeonhole_core::chat::{
-    Act, At, Content, Filter, ListSnapshot, MessageItem, Progress, Screen, Shown, ViewId, ViewOf,
+    Act, At, Content, Filter, ListSnapshot, MemberRow, MessageItem, Progress, Screen, Shown, ViewId, ViewOf,
 };
 use pigeonhole_core::{
     Ask, Core, Draft, Input, Keeper, LinkId, MemStore, Moment, Outgoing, Output, Queued, Setup, Timing, Why,
@@ -144,14 +145,14 @@ impl Device {
     fn list(&self) -> &ListSnapshot {
         match &self.shown[&LIST] {
             Shown::Chats(list) => list,
-            Shown::Messages(_) => panic!("view {LIST} is the list"),
+            Shown::Messages(_) | Shown::Members(_) => panic!("view {LIST} is the list"),
         }
     }
 
     fn screen(&self) -> &Screen {
         match &self.shown[&CHAT] {
             Shown::Messages(screen) => screen,
-            Shown::Chats(_) => panic!("view {CHAT} is a conversation"),
+            Shown::Chats(_) | Shown::Members(_) => panic!("view {CHAT} is a conversation"),
         }
     }
 
@@ -436,4 +437,44 @@ fn a_message_that_came_before_its_reply_does_not_wait_in_a_list_that_opens_betwe
     device.answer("send", &stored);
     let line = device.list().rows[0].line.clone().unwrap();
     assert_eq!((line.seq, line.progress), (Seq::new(3), Some(Progress::Stored)));
+}
+
+#[test]
+fn the_members_of_a_group_are_alive() {
+    let id = ConversationId::parse("gr_trip").unwrap();
+    let members = |device: &Device| {
+        let Shown::Members(shown) = &device.shown[&CHAT] else { panic!("view {CHAT} is of members") };
+        let row = |row: &Arc<MemberRow>| format!("{} {} {}", row.user_id, row.role.as_str(), row.read_seq);
+        shown.members.iter().map(row).collect::<Vec<_>>()
+    };
+    let page = |members: &[(&str, &str, u64)], next: Option<&str>| {
+        let row = |(user, role, seq): &(&str, &str, u64)| json!({"user_id": user, "role": role, "joined_seq": seq});
+        json!({"members": members.iter().map(row).collect::<Vec<_>>(), "next_cursor": next})
+    };
+    let entry = |seq: u64, sender: &str, system: Value| {
+        let entry = json!({"conversation_id": id, "seq": seq, "message_id": "x", "sender_id": sender, "kind": "system",
+            "body": "", "system": system, "sent_at": "2026-11-20T10:00:00.000Z"});
+        json!({"type": "messages.new", "conversation_id": id, "messages": [entry]})
+    };
+    let mut device = Device::new(MemStore::new(user("alice")));
+    device.connect(&[]);
+    device.frame(&entry(1, "dave", json!({"event": "created", "title": "Trip", "members": ["dave", "alice", "bob"]})));
+    device.open(CHAT, ViewOf::Members(id.clone()));
+    assert_eq!(members(&device), [""; 0]);
+    let asked = device.answer("members", &page(&[("alice", "member", 1), ("bob", "admin", 1)], Some("bob")));
+    assert_eq!(asked["conversation_id"], "gr_trip");
+    // Carol joins while the second page is under way, which does not have her.
+    device.frame(&entry(2, "bob", json!({"event": "members.added", "members": ["carol"]})));
+    let asked = device.answer("members", &page(&[("dave", "owner", 1)], None));
+    assert_eq!(asked["cursor"], "bob");
+    assert_eq!(members(&device), ["dave owner 0", "bob admin 0", "alice member 0", "carol member 0"]);
+    device.frame(&entry(3, "dave", json!({"event": "role.changed", "user_id": "bob", "role": "member"})));
+    device.frame(&entry(4, "dave", json!({"event": "members.removed", "members": ["carol"]})));
+    device.frame(&json!({"type": "receipt.read", "conversation_id": id, "user_id": "dave", "seq": 4,
+        "at": "2026-11-20T10:00:00.000Z"}));
+    assert_eq!(members(&device), ["dave owner 4", "alice member 0", "bob member 0"]);
+    // Without a network, the last list of the server.
+    let mut device = device.restarted();
+    device.open(CHAT, ViewOf::Members(id.clone()));
+    assert_eq!(members(&device), ["dave owner 4", "bob admin 0", "alice member 0"]);
 }

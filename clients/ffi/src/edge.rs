@@ -314,7 +314,7 @@ fn read_json<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     serde_json::from_str(text).map_err(|error| Fault::new("bad_request", error.to_string()))
 }
 
-fn conversation(id: &str) -> Result<ConversationId, Fault> {
+pub(crate) fn conversation(id: &str) -> Result<ConversationId, Fault> {
     ConversationId::parse(id).map_err(|error| invalid("conversation_id", &error))
 }
 
@@ -322,7 +322,7 @@ fn message(id: &str) -> Result<ClientMsgId, Fault> {
     ClientMsgId::parse(id).map_err(|error| invalid("client_msg_id", &error))
 }
 
-fn number(seq: u64) -> Result<Seq, Fault> {
+pub(crate) fn number(seq: u64) -> Result<Seq, Fault> {
     Seq::new(seq).ok_or_else(|| Fault::new("bad_request", "seq: must be the number of an entry"))
 }
 

@@ -6,12 +6,14 @@ mod engine;
 mod event;
 mod fault;
 mod ids;
+mod reader;
 mod token;
 
 pub use edge::{EdgeInput, EdgeOutput, TokenNeed, Turn, Why};
 pub use engine::{Counters, Engine, EngineSetup};
 pub use fault::Fault;
 pub use ids::direct_conversation_id;
+pub use reader::{Notice, Reader};
 pub use token::{TokenInfo, inspect};
 
 uniffi::setup_scaffolding!();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pigeonhole_core::chat::{Act, At, Filter, ListSnapshot, Screen, Shown, ViewId, ViewOf, Zone};
+use pigeonhole_core::chat::{Act, At, Filter, ListSnapshot, RosterSnapshot, Screen, Shown, ViewId, ViewOf, Zone};
 use pigeonhole_core::{Ask, Draft, Input};
 use tokio::sync::mpsc::{UnboundedSender, WeakUnboundedSender};
 use tokio::sync::{oneshot, watch};
@@ -31,6 +31,12 @@ impl Client {
         let (screen, show) =
             View::new(&self.command_tx, |shown| if let Shown::Messages(screen) = shown { Some(screen) } else { None });
         self.open(screen, ViewOf::Messages { with, at }, show)
+    }
+
+    fn roster(&self, id: ConversationId) -> Result<View<RosterSnapshot>, Error> {
+        let (members, show) =
+            View::new(&self.command_tx, |shown| if let Shown::Members(members) = shown { Some(members) } else { None });
+        self.open(members, ViewOf::Members(id), show)
     }
 
     fn open<T>(&self, view: View<T>, of: ViewOf, show: Show) -> Result<View<T>, Error> {
@@ -119,6 +125,14 @@ impl Chat {
     /// [`Error::Config`]: the client has no message store.
     pub fn messages(&self, at: At) -> Result<View<Screen>, Error> {
         self.client.messages(self.target.clone(), at)
+    }
+
+    /// Opens a view of the members of this group or channel, with their roles and marks: the owner first, then the admins.
+    ///
+    /// # Errors
+    /// [`Error::Config`]: the client has no message store.
+    pub fn roster(&self) -> Result<View<RosterSnapshot>, Error> {
+        self.client.roster(self.id.clone())
     }
 
     /// Sends a message here. See [`Client::send`].

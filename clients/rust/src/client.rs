@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+#[cfg(feature = "media")]
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -33,6 +35,8 @@ use crate::dial::Dialer;
 use crate::driver::{Command, Driver};
 use crate::kept::Kept;
 #[cfg(feature = "media")]
+use crate::private;
+#[cfg(feature = "media")]
 use crate::transfer::{Fetch, Fetched, unwritable};
 use crate::{Config, Error, Event, Stats};
 
@@ -46,6 +50,9 @@ pub struct Client {
     stats_rx: watch::Receiver<Stats>,
     /// The message store. With [`Config::outbox`] or without a file, there is none.
     pub(crate) messages: Kept,
+    /// The folder of downloaded attachments, next to the store.
+    #[cfg(feature = "media")]
+    files: Option<Arc<PathBuf>>,
     pub(crate) me: UserId,
 }
 
@@ -63,6 +70,12 @@ impl Client {
         let dialer = Arc::new(Dialer::new(&config)?);
         let Config { user_id, file, keeper, messages_max, timing, .. } = config;
         let me = UserId::parse(&user_id).map_err(|error| Error::Config(format!("the user id {error}")))?;
+        #[cfg(feature = "media")]
+        let files = file.as_ref().filter(|_| keeper == Keeper::Store).map(|file| {
+            let mut folder = file.clone().into_os_string();
+            folder.push("-media");
+            Arc::new(PathBuf::from(folder))
+        });
         let (kept, saved) = match file {
             Some(path) => {
                 let user = me.clone();
@@ -83,7 +96,15 @@ impl Client {
         let driver = Driver { core, kept, messages_max, dialer, command_rx, event_tx, stats_tx };
         let weak_command_tx = command_tx.downgrade();
         tokio::spawn(driver.run());
-        Ok((Self { command_tx, stats_rx, messages, me }, Events { event_rx, command_tx: weak_command_tx, last: None }))
+        let client = Self {
+            command_tx,
+            stats_rx,
+            messages,
+            #[cfg(feature = "media")]
+            files,
+            me,
+        };
+        Ok((client, Events { event_rx, command_tx: weak_command_tx, last: None }))
     }
 
     /// Puts a message into the outbox. The client sends it, and repeats it until the server has replied, across
@@ -143,7 +164,7 @@ impl Client {
     /// [`Error::Refused`] with `gone`: the message is deleted. [`Error::File`]: the attachment can't be fetched or
     /// written, or its content differs. [`Error::Invalid`]: the message has no attachment. [`Error::Closed`].
     #[cfg(feature = "media")]
-    pub async fn download(&self, message: &Message, to: impl Into<std::path::PathBuf>) -> Result<(), Error> {
+    pub async fn download(&self, message: &Message, to: impl Into<PathBuf>) -> Result<(), Error> {
         const TRIES: u32 = 5;
         const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
         let to = to.into();
@@ -171,6 +192,29 @@ impl Client {
         }
         let ended = spawn_blocking(move || fetch.end(&to)).await;
         ended.map_err(|error| Error::File(error.to_string()))?
+    }
+
+    /// Returns the file of a message's attachment in the folder `…-media` next to the message store, and downloads it first if
+    /// it is not there. Items of views have its path then. The client removes the file when the message is deleted or no
+    /// longer stored.
+    ///
+    /// # Errors
+    /// As [`download`](Self::download), and [`Error::Config`]: the client has no message store.
+    #[cfg(feature = "media")]
+    pub async fn attachment(&self, message: &Message) -> Result<PathBuf, Error> {
+        let Some(folder) = self.files.clone() else { return Err(crate::kept::without()) };
+        let (conversation_id, seq) = (message.conversation_id.clone(), message.seq);
+        let path = folder.join(format!("{conversation_id}-{seq}"));
+        let id = conversation_id.clone();
+        let known = self.messages.read(move |store| store.place(&id, seq)).await?;
+        if known.is_some_and(|known| std::path::Path::new(&known) == path && path.exists()) {
+            return Ok(path);
+        }
+        private::create_folder(&folder).map_err(unwritable)?;
+        self.download(message, &path).await?;
+        let place = Some(path.to_string_lossy().into_owned());
+        self.command(Command::Input(Input::Place { conversation_id, seq, path: place }));
+        Ok(path)
     }
 
     #[cfg(feature = "media")]

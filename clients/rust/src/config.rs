@@ -70,7 +70,7 @@ impl Config {
     /// Keeps messages, chat list, outbox and marks in a message store, for an app with a screen. After a start, the app
     /// has all of them without a network. The client acknowledges a message once the store has it on the disk.
     ///
-    /// `path` with `.lock`, `-wal`, `-shm` and `.broken` at its end belong to the store. On unix, only the user of the
+    /// `path` with `.lock`, `-wal`, `-shm`, `.broken` and `-media` at its end belong to the store. On unix, only the user of the
     /// program may read the messages.
     #[must_use]
     pub fn store(mut self, path: impl Into<PathBuf>) -> Self {

@@ -80,7 +80,7 @@ impl Kept {
     }
 }
 
-fn without() -> Error {
+pub(crate) fn without() -> Error {
     Error::Config("the client has no message store: set Config::store".to_owned())
 }
 

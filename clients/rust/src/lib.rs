@@ -83,7 +83,8 @@ pub use client::{Client, Events, Report, Sent};
 pub use clock::now;
 pub use config::{Config, TokenError};
 pub use pigeonhole_core::chat::{
-    At, ChatRow, Content, Filter, Item, Line, ListSnapshot, MessageItem, Progress, Refused, Run, Screen, Snapshot, Zone,
+    At, ChatRow, Content, Filter, Item, Line, ListSnapshot, MemberRow, MessageItem, Progress, Refused, RosterSnapshot,
+    Run, Screen, Snapshot, Zone,
 };
 pub use pigeonhole_core::{
     About, Draft, EVERYBODY, Error, Event, Keeper, Moment, NewGroup, Outgoing, Queued, Readers, ReceiptKind, Source,

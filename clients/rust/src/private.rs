@@ -1,6 +1,6 @@
 //! Files with users' messages: only the user of the program may read them.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
@@ -15,6 +15,15 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
 /// Creates a file at a path where none exists.
 pub(crate) fn create_new(path: &Path) -> io::Result<File> {
     options().create_new(true).open(path)
+}
+
+/// Creates a folder if none exists.
+pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
+    let mut folder = DirBuilder::new();
+    folder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+    folder.create(path)
 }
 
 fn options() -> OpenOptions {

@@ -20,7 +20,7 @@ use wire::UserId;
 
 use damage::{remove_old_copy, set_aside};
 pub use error::Error;
-pub use reader::Reader;
+pub use reader::{Notice, Reader};
 use rows::Rows;
 
 /// Each migration leads from one version of the schema to the next, the first from an empty file.

@@ -17,6 +17,17 @@ const HITS: usize = 50;
 /// A writer that empties the journal holds up a reader for this long at most.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
+/// The part of a message that a notification shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notice {
+    /// The title of the group or the channel, or the other user of a direct conversation. `None`: the conversation is new.
+    pub title: Option<String>,
+    /// The author. `None`: the message is not stored yet.
+    pub sender_id: Option<UserId>,
+    /// The text. `None`: the message is not stored yet, or has no text.
+    pub body: Option<String>,
+}
+
 /// A view of a message store, which changes nothing.
 ///
 /// A second process, such as one that shows notifications, opens a reader while the app has the [`Store`](crate::Store).
@@ -74,6 +85,7 @@ impl Reader {
     /// The store can't be read.
     pub fn load(&self, what: &Load) -> Result<Found, Error> {
         self.read(|connection| match what {
+            Load::Members(id) => Ok(Found::Members(members_of(connection, id)?)),
             Load::Start => Ok(Found::Start { chats: chats(connection)?, drafts: drafts(connection)? }),
             Load::Window { conversation_id: id, side } => {
                 let window = window(connection, id, *side, PAGE)?;
@@ -110,6 +122,25 @@ impl Reader {
     pub fn search(&self, text: &str, limit: usize) -> Result<Vec<Message>, Error> {
         let Some(query) = Query::new(text) else { return Ok(vec![]) };
         self.read(|connection| search(connection, &query, limit))
+    }
+
+    /// Returns what a notification shows of the message that a ring announces. `None`: nothing, because the user has read
+    /// the message, its author has deleted it, or the user has blocked the author.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn notice(&self, id: &ConversationId, seq: Seq) -> Result<Option<Notice>, Error> {
+        let (row, found) = self.read(|connection| {
+            Ok((row_of(connection, id)?, window(connection, id, Side::After(seq.previous()), 1)?))
+        })?;
+        let message = found.messages.into_iter().find(|message| message.seq == seq);
+        let is_read = row.as_ref().is_some_and(|row| row.read_seq >= seq || row.blocked);
+        if is_read || message.as_ref().is_some_and(|message| message.deleted_at.is_some()) {
+            return Ok(None);
+        }
+        let title = row.and_then(|row| row.title.or_else(|| row.peer_id.map(|peer| peer.to_string())));
+        let (sender_id, body) = message.map(|message| (message.sender_id, message.body)).unzip();
+        Ok(Some(Notice { title, sender_id, body: body.filter(|body| !body.is_empty()) }))
     }
 
     /// Returns a conversation's members, in the order of their ids.

@@ -5,15 +5,16 @@ use std::mem;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use wire::limits::{INBOX_LIMIT_MAX, PRESENCE_USERS_MAX};
+use wire::limits::{INBOX_LIMIT_MAX, MEMBERS_LIMIT_MAX, PRESENCE_USERS_MAX};
 use wire::{
-    Action, ChannelsRequest, ClientMsgId, Conversation, ConversationId, ConversationKind, HistoryRequest,
-    HistoryResult, InboxRequest, Message, PresenceRequest, ReceiptsRequest, Reply, Seq, Side, Target, Timestamp,
-    UserId, direct_conversation_id,
+    Action, ChannelsRequest, ClientMsgId, Conversation, ConversationId, ConversationKind, GroupMember, HistoryRequest,
+    HistoryResult, InboxRequest, MembersRequest, Message, PresenceRequest, ReceiptsRequest, Reply, Seq, Side, Target,
+    Timestamp, UserId, direct_conversation_id,
 };
 
 use super::conversations::{Conversations, Filter, ListSnapshot};
 use super::messages::{Messages, Request, Snapshot};
+use super::roster::{Roster, RosterSnapshot};
 use super::row::ChatRow;
 use super::window::{At, PAGE};
 use super::zone::Zone;
@@ -43,6 +44,8 @@ pub enum ViewOf {
         /// Where the view opens.
         at: At,
     },
+    /// The members of a group or a channel.
+    Members(ConversationId),
 }
 
 /// An act of the user in a view.
@@ -69,6 +72,8 @@ pub enum Shown {
     Chats(ListSnapshot),
     /// A conversation.
     Messages(Screen),
+    /// The members of a conversation.
+    Members(RosterSnapshot),
 }
 
 /// The content of the view of a conversation.
@@ -95,6 +100,8 @@ pub enum Load {
         /// The side.
         side: Side,
     },
+    /// The members of a conversation.
+    Members(ConversationId),
 }
 
 /// The result of a [`Load`].
@@ -121,6 +128,8 @@ pub enum Found {
         /// The files of their attachments on this device.
         places: BTreeMap<Seq, String>,
     },
+    /// The result of [`Load::Members`].
+    Members(Vec<KnownMember>),
 }
 
 /// Something that a view needs of the session.
@@ -136,6 +145,8 @@ pub(crate) enum Need {
     UnwatchPresence,
     /// The whole chat list has come.
     Listed,
+    /// All members of a conversation have come.
+    Members(ConversationId, Vec<GroupMember>),
 }
 
 /// Why a view made a request.
@@ -148,6 +159,7 @@ enum Purpose {
     History(ViewId, Side),
     /// The marks of the members.
     Marks(ViewId, ConversationId),
+    Members(ViewId),
     Presence,
     Watch(ConversationId),
 }
@@ -187,8 +199,10 @@ pub(crate) struct Views {
     is_caught_up: bool,
     lists: BTreeMap<ViewId, List>,
     open: BTreeMap<ViewId, Conversing>,
+    rosters: BTreeMap<ViewId, Roster>,
     asked: BTreeMap<AskId, Purpose>,
-    loads: BTreeMap<LoadId, (ViewId, Side)>,
+    /// Without a side, it is of the members.
+    loads: BTreeMap<LoadId, (ViewId, Option<Side>)>,
     watched: Vec<UserId>,
     last_id: u64,
     needs: Vec<Need>,
@@ -218,6 +232,7 @@ impl Views {
             is_caught_up: false,
             lists: BTreeMap::new(),
             open: BTreeMap::new(),
+            rosters: BTreeMap::new(),
             asked: BTreeMap::new(),
             loads: BTreeMap::new(),
             watched: Vec::new(),
@@ -239,6 +254,7 @@ impl Views {
         for view in self.open.values_mut() {
             view.messages.event(event, now);
         }
+        self.rosters.values_mut().for_each(|roster| roster.event(event));
         if let Event::Message { message, .. } = event {
             self.came(message);
         }
@@ -246,6 +262,9 @@ impl Views {
             self.list_all();
             for view in self.open.keys().copied().collect::<Vec<_>>() {
                 self.ask_marks(view);
+            }
+            for view in self.rosters.keys().copied().collect::<Vec<_>>() {
+                self.ask_members(view);
             }
         }
     }
@@ -332,10 +351,15 @@ impl Views {
         self.is_changed = true;
         let Some(chats) = &mut self.chats else { return };
         if let Some((view, side)) = self.loads.remove(&load) {
-            let Some(view) = self.open.get_mut(&view) else { return };
+            if let Some(roster) = self.rosters.get_mut(&view) {
+                return roster.loaded(if let Found::Members(known) = found { known } else { vec![] });
+            }
+            let (Some(view), Some(side)) = (self.open.get_mut(&view), side) else { return };
             let (row, members, window, places) = match found {
                 Found::Window { row, members, window, places } => (row, members, window, places),
-                Found::Nothing | Found::Start { .. } => (None, vec![], Window::default(), BTreeMap::new()),
+                Found::Nothing | Found::Start { .. } | Found::Members(_) => {
+                    (None, vec![], Window::default(), BTreeMap::new())
+                }
             };
             let timeline = view.messages.timeline_mut();
             for member in members {
@@ -418,6 +442,17 @@ impl Views {
                     open.messages.timeline_mut().history(HistoryResult { messages: vec![], ..page });
                 }
             }
+            (Purpose::Members(view), result) => {
+                let Some(roster) = self.rosters.get_mut(&view) else { return };
+                let Ok(Reply::Members(page)) = result else { return roster.lost() };
+                let (id, cursor) = (roster.conversation_id().clone(), page.next_cursor.clone());
+                if let Some(all) = roster.page(page) {
+                    self.needs.push(Need::Members(id, all));
+                } else {
+                    let request = MembersRequest { conversation_id: id, limit: MEMBERS_LIMIT_MAX, cursor };
+                    self.ask(Purpose::Members(view), request);
+                }
+            }
             (Purpose::Watch(id), Ok(Reply::Watch(answer))) => {
                 // No event brings an entry that was stored between the page of a view and the subscription.
                 for view in self.open.values_mut().filter(|view| view.id == id) {
@@ -450,6 +485,13 @@ impl Views {
         match of {
             ViewOf::Chats(filter) => {
                 self.lists.insert(view, List { filter, snapshot: ListSnapshot::default(), is_shown: false });
+            }
+            ViewOf::Members(id) => {
+                self.rosters.insert(view, Roster::new(id.clone()));
+                let load = self.next_id();
+                self.loads.insert(load, (view, None));
+                self.needs.push(Need::Load(load, Load::Members(id)));
+                self.ask_members(view);
             }
             ViewOf::Messages { with, at } => {
                 let (id, peer_id) = match with {
@@ -517,13 +559,14 @@ impl Views {
     /// Closes a view.
     pub(crate) fn close(&mut self, view: ViewId) {
         self.lists.remove(&view);
-        let Some(closed) = self.open.remove(&view) else { return };
+        self.rosters.remove(&view);
         // The next view can have the same number.
         self.loads.retain(|_, (of, _)| *of != view);
         self.asked.retain(|_, purpose| match purpose {
-            Purpose::History(of, _) | Purpose::Marks(of, _) => *of != view,
+            Purpose::History(of, _) | Purpose::Marks(of, _) | Purpose::Members(of) => *of != view,
             Purpose::List | Purpose::Rows | Purpose::Channels | Purpose::Presence | Purpose::Watch(_) => true,
         });
+        let Some(closed) = self.open.remove(&view) else { return };
         match closed.kind {
             ConversationKind::Channel if self.open.values().all(|open| open.id != closed.id) => {
                 self.needs.push(Need::Unwatch(closed.id));
@@ -563,7 +606,7 @@ impl Views {
             match request {
                 Request::Load(side) => {
                     let load = self.next_id();
-                    self.loads.insert(load, (view, side));
+                    self.loads.insert(load, (view, Some(side)));
                     self.needs.push(Need::Load(load, Load::Window { conversation_id, side }));
                 }
                 Request::History(side) => {
@@ -616,6 +659,9 @@ impl Views {
                 changed.push((*view, Shown::Messages(screen)));
             }
         }
+        for (view, roster) in &mut self.rosters {
+            changed.extend(roster.changed().map(|members| (*view, Shown::Members(members))));
+        }
         self.changes_at = chats.changes_at(now, wall);
         changed
     }
@@ -647,6 +693,16 @@ impl Views {
     fn ask_rows(&mut self) {
         if !self.asked.values().any(|purpose| matches!(purpose, Purpose::Rows)) {
             self.ask(Purpose::Rows, InboxRequest { limit: ROWS, cursor: None, since: None });
+        }
+    }
+
+    /// Requests all members. No event has reported who joined or left while this device was away.
+    fn ask_members(&mut self, view: ViewId) {
+        let Some(roster) = self.rosters.get_mut(&view).filter(|_| self.is_caught_up) else { return };
+        if roster.ask() {
+            let conversation_id = roster.conversation_id().clone();
+            let request = MembersRequest { conversation_id, limit: MEMBERS_LIMIT_MAX, cursor: None };
+            self.ask(Purpose::Members(view), request);
         }
     }
 

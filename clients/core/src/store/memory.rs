@@ -77,6 +77,7 @@ impl MemStore {
     /// Reads what a view needs.
     pub fn load(&self, what: &Load) -> Found {
         match what {
+            Load::Members(id) => Found::Members(self.members(id)),
             Load::Start => Found::Start { chats: self.chats(), drafts: self.drafts() },
             Load::Window { conversation_id: id, side } => {
                 let window = self.window(id, *side, PAGE);

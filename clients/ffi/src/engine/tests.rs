@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::edge::{TokenNeed, Why};
+use crate::reader::{Notice, Reader};
 
 /// A folder that goes when the test ends.
 struct Folder(PathBuf);
@@ -218,4 +219,31 @@ fn a_view_has_what_the_store_has_in_the_turn_that_opens_it() {
         EdgeInput::Draft { target: json!({"to": "bob"}).to_string(), draft: Some(json!({"body": "we"}).to_string()) };
     let list = shown(engine.turn(vec![act], 2, 0).unwrap(), 1).unwrap();
     assert_eq!(list["chats"]["rows"][0]["draft"]["body"], "we");
+}
+
+#[test]
+fn a_reader_tells_beside_the_engine_what_a_notification_shows() {
+    let folder = Folder::new();
+    let engine = Engine::open(EngineSetup { messages: true, ..folder.setup() }).unwrap();
+    connect(&engine);
+    let entry = |seq: u64, kind: &str, more: Value| {
+        let mut entry = json!({"conversation_id": "dm_ab", "seq": seq, "message_id": "x", "sender_id": "bob", "kind": kind,
+            "body": "", "sent_at": "2026-11-20T10:00:00.000Z"});
+        entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"type": "messages.new", "conversation_id": "dm_ab", "messages": [entry]}).to_string()
+    };
+    let frame = |text: String| drop(engine.turn(vec![EdgeInput::Frame { link: 1, text }], 2, 0).unwrap());
+    frame(entry(1, "text", json!({"body": "are you there?"})));
+    let path = folder.0.to_string_lossy().into_owned();
+    assert_eq!(code(Reader::open(path.clone(), "bob".to_owned())), "wrong_user");
+    let reader = Reader::open(path, "alice".to_owned()).unwrap();
+    let notice = |seq| reader.notice("dm_ab".to_owned(), seq).unwrap();
+    let shown = Notice { title: None, sender_id: Some("bob".to_owned()), body: Some("are you there?".to_owned()) };
+    assert_eq!(notice(1), Some(shown));
+    assert_eq!(notice(2), Some(Notice { title: None, sender_id: None, body: None }), "it has not come");
+    let messages: Value = serde_json::from_str(&reader.messages("dm_ab".to_owned(), None, 9).unwrap()).unwrap();
+    assert_eq!(messages[0]["body"], "are you there?");
+    frame(entry(2, "delete", json!({"target_seq": 1})));
+    assert_eq!(notice(1), None, "the author has deleted it");
+    assert_eq!((reader.unread().unwrap(), &*reader.chats().unwrap()), (0, "[]"));
 }
