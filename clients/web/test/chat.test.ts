@@ -103,7 +103,7 @@ class View {
     this.#before = snapshot;
   }
 
-  /** What did not change is the same object, and a version rises if something did. */
+  /** An unchanged item is the same object, and a version rises with each change. */
   #checkIdentity(snapshot: Snapshot): void {
     for (const item of snapshot.items) {
       const old = this.#before.items.find(({ key }) => key === item.key);

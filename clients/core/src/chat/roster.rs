@@ -14,7 +14,7 @@ use crate::{Event, ReceiptKind};
 pub struct MemberRow {
     /// The member.
     pub user_id: UserId,
-    /// What the member may do.
+    /// The rights of the member.
     pub role: Role,
     /// The entry with which the member joined.
     pub joined_seq: Seq,
@@ -41,7 +41,7 @@ pub(crate) struct Roster {
     members: BTreeMap<UserId, MemberRow>,
     /// The pages so far.
     pages: Vec<GroupMember>,
-    /// Entries that came while the server was asked. The pages can be older.
+    /// Entries that came during the request. The pages can be older.
     since: Vec<Message>,
     is_asking: bool,
     /// The store or the server has been read once.

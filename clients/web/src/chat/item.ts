@@ -82,7 +82,7 @@ export interface Reply {
  * - `stored`: the server has it.
  * - `delivered`: a device of each other member has it.
  * - `read`: each other member has read it.
- * - `failed`: the server refused it for good. It stays until it is dismissed. With `canHelp`, the same message can
+ * - `failed`: the server refused it for good, and it stays until it is dismissed. With `canHelp`, the same message can
  *   succeed at another try; otherwise, only an edit helps.
  */
 export type Progress =
