@@ -106,4 +106,5 @@ const reasons: Record<Why["reason"], string> = {
   refused: "the server refused the connection",
   token_refused: "the server refused the token",
   token_expired: "the token has expired",
+  storage: "the browser's storage can't be written",
 };
