@@ -1,6 +1,6 @@
 // Media of messages, as far as this page has fetched or sent them.
 
-import type { Message, Queued, Upload } from "@pigeonhole/client";
+import type { Message, Queued, Upload } from "@pigeonhole/client/events";
 
 /** More than these are forgotten, those first that were fetched first. */
 const KEPT_MAX = 100;

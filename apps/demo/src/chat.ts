@@ -10,7 +10,7 @@ import {
   type Presence,
   type Settings,
   Timeline,
-} from "@pigeonhole/client";
+} from "@pigeonhole/client/events";
 import { type Group, learned, learnedOfRow, moderates, UNKNOWN } from "./group.ts";
 import { said } from "./said.ts";
 import { sentence } from "./system.ts";

@@ -13,7 +13,7 @@ import {
   type Settings,
   type State,
   type Typing,
-} from "@pigeonhole/client";
+} from "@pigeonhole/client/events";
 import type { Chat } from "./chat.ts";
 import { Changes } from "./chats/changes.ts";
 import { Channels } from "./chats/channels.ts";

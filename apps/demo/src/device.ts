@@ -1,6 +1,6 @@
 // A user's device in this tab: its storage, its phone, its network, and the client that uses them.
 
-import { type Client, connect, indexedDbStorage } from "@pigeonhole/client";
+import { type Client, connect, indexedDbStorage } from "@pigeonhole/client/events";
 import { local, sameTables } from "./local.ts";
 import { Network, type Passed } from "./network.ts";
 import { Phone } from "./phone.ts";

@@ -1,6 +1,6 @@
 // A group or a channel, as its entries and its rows of the list describe it. No DOM, no network.
 
-import type { Channel, Conversation, GroupInfo, Message } from "@pigeonhole/client";
+import type { Channel, Conversation, GroupInfo, Message } from "@pigeonhole/client/events";
 
 export type OwnRole = NonNullable<Conversation["role"]>;
 

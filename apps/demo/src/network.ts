@@ -1,6 +1,6 @@
 // The sockets: they can be cut here, and every frame is reported. Tokens are not: they are in no frame.
 
-import type { OpenSocket } from "@pigeonhole/client";
+import type { OpenSocket } from "@pigeonhole/client/events";
 
 export interface Passed {
   at: Date;

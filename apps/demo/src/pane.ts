@@ -1,6 +1,6 @@
 // A user on the page: the user's device, the chats on it, and the views that show them.
 
-import { hasMembers, type Message } from "@pigeonhole/client";
+import { hasMembers, type Message } from "@pigeonhole/client/events";
 import type { Chat } from "./chat.ts";
 import type { Peers } from "./chats/inbox.ts";
 import { Chats } from "./chats.ts";

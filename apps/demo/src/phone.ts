@@ -1,6 +1,6 @@
 // The user's phone in the local server, which gets push notifications while the app here has no connection. No DOM.
 
-import type { Client } from "@pigeonhole/client";
+import type { Client } from "@pigeonhole/client/events";
 
 /** Interval of requests for the phone's notifications. */
 const LOOK_MS = 1000;

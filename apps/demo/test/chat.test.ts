@@ -1,4 +1,4 @@
-import type { Conversation, Message } from "@pigeonhole/client";
+import type { Conversation, Message } from "@pigeonhole/client/events";
 import { expect, it } from "vitest";
 import { Chat } from "../src/chat.ts";
 

@@ -1,4 +1,4 @@
-import type { Client, ClientEvent, Conversation, InboxResult, Message } from "@pigeonhole/client";
+import type { Client, ClientEvent, Conversation, InboxResult, Message } from "@pigeonhole/client/events";
 import { expect, it } from "vitest";
 import { Chats } from "../src/chats.ts";
 

@@ -1,4 +1,4 @@
-import { connect, counts, indexedDbStorage, type TokenNeed } from "@pigeonhole/client";
+import { type Item, open, type TokenNeed } from "@pigeonhole/client";
 
 async function tokenFromMyBackend(need: TokenNeed): Promise<string> {
   // A valid cached token is enough, except for "refused" and "expired".
@@ -7,36 +7,48 @@ async function tokenFromMyBackend(need: TokenNeed): Promise<string> {
   return response.text();
 }
 
-const client = await connect({
+const pigeonhole = await open({
   url: "wss://example.execute-api.eu-west-1.amazonaws.com/v1",
   userId: "alice",
   token: tokenFromMyBackend,
-  storage: indexedDbStorage("alice"),
+});
+
+const chats = pigeonhole.conversations();
+chats.subscribe(() => {
+  document.title = chats.unread > 0 ? `(${chats.unread}) Chat` : "Chat";
+});
+
+// The conversation has its id before its first message.
+const bob = pigeonhole.direct("bob");
+const view = bob.messages({ at: "firstUnread" });
+view.subscribe(() => {
+  document.body.replaceChildren(...view.items.map(lineOf));
+  if (document.visibilityState === "visible") {
+    view.seen(view.items.at(-1));
+  }
 });
 
 // The message is in the outbox now. A reload does not lose it.
-const sent = await client.sendTo("bob", "hi");
-sent.stored.then(
-  ({ conversation_id, seq }) => console.log(`✓ number ${seq} in ${conversation_id}`),
-  (error) => console.log(`not sent: ${error.message}`),
-);
+const sent = await bob.send("hi");
+sent.stored.catch((error) => console.log(`not sent: ${error.message}`));
 
-for await (const event of client.events) {
-  switch (event.type) {
-    case "message": {
-      const { conversation_id, seq, sender_id, body } = event.message;
-      if (counts(event.message)) {
-        console.log(`${sender_id}: ${body}`);
-      }
-      // The message is on the screen. There is no need to await the reply.
-      client.read(conversation_id, seq);
+function lineOf(item: Item): HTMLElement {
+  const line = document.createElement("p");
+  switch (item.type) {
+    case "message":
+      line.textContent = `${item.senderId}: ${item.deletedBy ? "(deleted)" : item.body} ${item.progress?.state ?? ""}`;
       break;
-    }
-    case "receipt":
-      console.log(`${event.kind} by ${event.user_id} up to ${event.seq}`);
+    case "day":
+      line.textContent = item.day;
       break;
-    case "state":
-      console.log(event.state);
+    case "unread":
+      line.textContent = `${item.count} new`;
       break;
+    case "system":
+      line.textContent = `${item.senderId} ${item.event.event}`;
+      break;
+    default:
+      line.textContent = "…";
   }
+  return line;
 }

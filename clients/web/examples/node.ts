@@ -1,6 +1,6 @@
 // Echoes each message that it receives, against `cargo run`.
 
-import { connect, counts } from "@pigeonhole/client";
+import { connect, counts } from "@pigeonhole/client/events";
 import { WebSocket } from "ws";
 
 const client = await connect({

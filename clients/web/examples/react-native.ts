@@ -1,4 +1,4 @@
-import { connect, type KeyValueStore, keyValueStorage } from "@pigeonhole/client";
+import { type KeyValueStore, keyValueStorage, open } from "@pigeonhole/client";
 
 // import AsyncStorage from "@react-native-async-storage/async-storage";
 // import { AppState } from "react-native";
@@ -6,7 +6,7 @@ declare const AsyncStorage: KeyValueStore;
 declare const AppState: { addEventListener(type: "change", listener: (state: string) => void): void };
 declare function tokenFromMyBackend(): Promise<string>;
 
-const client = await connect({
+const pigeonhole = await open({
   url: "wss://example.execute-api.eu-west-1.amazonaws.com/v1",
   userId: "alice",
   token: tokenFromMyBackend,
@@ -15,6 +15,6 @@ const client = await connect({
 
 AppState.addEventListener("change", (state) => {
   if (state === "active") {
-    client.wake();
+    pigeonhole.wake();
   }
 });

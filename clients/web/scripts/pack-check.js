@@ -41,17 +41,23 @@ function use(archive) {
   run(folder, "npm", "install", "--offline", "--no-audit", "--no-fund", `./${archive}`);
   writeFileSync(
     join(folder, "main.js"),
-    `import { connect, limits, Timeline } from "@pigeonhole/client";
+    `import { limits, memoryStorage, open } from "@pigeonhole/client";
+     import { connect, Timeline } from "@pigeonhole/client/events";
      const webSocket = () => { throw new Error("no network"); };
-     const client = await connect({ url: "ws://localhost/v1", userId: "alice", token: () => "a.b.c", webSocket });
+     const config = { url: "ws://localhost/v1", userId: "alice", token: () => "a.b.c", webSocket };
+     const pigeonhole = await open({ ...config, storage: memoryStorage() });
+     const view = pigeonhole.direct("bob").messages();
+     await pigeonhole.direct("bob").send("hi");
+     await new Promise((resolve) => view.subscribe(() => view.items.length === 2 && resolve()));
+     const client = await connect(config);
      await client.sendTo("bob", "hi");
      const timeline = new Timeline("alice");
      timeline.queued(client.outbox[0], "2026-11-20T10:00:00.000Z");
-     console.log(client.outbox.length, timeline.entries((at) => at).length, limits.BODY_BYTES_MAX);
-     await client.close();`,
+     console.log(view.items[1].body, timeline.entries((at) => at).length, limits.BODY_BYTES_MAX);
+     await Promise.all([pigeonhole.close(), client.close()]);`,
   );
-  assert.equal(run(folder, process.execPath, "main.js"), "1 2 16384\n");
-  for (const example of ["browser.ts", "timeline.ts"]) {
+  assert.equal(run(folder, process.execPath, "main.js"), "hi 2 16384\n");
+  for (const example of ["browser.ts", "quickstart.ts"]) {
     copyFileSync(join(root, "examples", example), join(folder, example));
   }
   const options = {

@@ -29,7 +29,7 @@ export interface Config {
   token: (need: TokenNeed) => string | Promise<string>;
   /** 1 to 64 of `A-Za-z0-9_-`, different for each installation. Default: a random id, which the storage keeps. */
   deviceId?: string;
-  /** The storage of the outbox and the marks. Default: memory. */
+  /** The storage of the messages and the outbox. Default: for `open` IndexedDB, if the platform has one; or memory. */
   storage?: Storage;
   /** Opens a socket, if the platform has no global `WebSocket` or the app wants another one. */
   webSocket?: OpenSocket;

@@ -1,4 +1,10 @@
-export { Client, connect, type Events, type Sent } from "./client.ts";
+export type { Sent } from "./actions.ts";
+export type { Filter, ListSnapshot } from "./chat/conversations.ts";
+export type { Item, MessageItem, Progress, Refused, Reply, Run } from "./chat/item.ts";
+export type { ChatRow, Line } from "./chat/row.ts";
+export type { Screen } from "./chat/views.ts";
+export type { At } from "./chat/window.ts";
+export { Chat } from "./chat.ts";
 export {
   type Config,
   defaultTiming,
@@ -40,6 +46,7 @@ export type {
 } from "./frames.ts";
 export { limits } from "./frames.ts";
 export { type MediaDraft, type MediaInfo, type MediaKind, nameOf } from "./media.ts";
+export { open, Pigeonhole } from "./pigeonhole.ts";
 export {
   counts,
   type Draft,
@@ -70,4 +77,4 @@ export type { Database, Key, Mode, Range, Storage, Table, Transaction } from "./
 export { indexedDbStorage } from "./store/indexeddb.ts";
 export { type KeyValueStore, keyValueStorage } from "./store/key-value.ts";
 export { memoryStorage } from "./store/memory.ts";
-export { type Readers, type Tick, Timeline, type TimelineEntry, type Unsent } from "./timeline.ts";
+export { type Changing, ChatList, MessagesView, View } from "./view.ts";

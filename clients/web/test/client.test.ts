@@ -11,7 +11,7 @@ import {
   memoryStorage,
   PigeonholeError,
   type TokenNeed,
-} from "../src/index.ts";
+} from "../src/feed.ts";
 import { whyNotOpened } from "../src/socket.ts";
 import type { Database } from "../src/store/database.ts";
 import { MemoryDatabase } from "../src/store/memory.ts";

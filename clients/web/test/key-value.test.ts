@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { connect, keyValueStorage, type Queued } from "../src/index.ts";
+import { connect, keyValueStorage, type Queued } from "../src/feed.ts";
 import { Store } from "../src/store/store.ts";
 import { strings } from "./store-writes.ts";
 

@@ -4,7 +4,6 @@ import { createHash } from "node:crypto";
 import { createServer, type Server as HttpServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import type { Media } from "../src/frames.ts";
 import {
   type Client,
   type ClientEvent,
@@ -14,7 +13,8 @@ import {
   type MediaDraft,
   memoryStorage,
   nameOf,
-} from "../src/index.ts";
+} from "../src/feed.ts";
+import type { Media } from "../src/frames.ts";
 import { safeType } from "../src/media.ts";
 import { Store } from "../src/store/store.ts";
 import { Timeline } from "../src/timeline.ts";
@@ -275,14 +275,14 @@ it("a refused upload fails, and one that is cancelled is not sent", async () => 
   const second = await client.sendMedia({ to: "bob" }, picture);
   await server.answer("upload", { media_id: "m_1", url: bytes.at("/m_1"), headers, expires_at: later });
   const put = await bytes.asked();
-  expect(client.cancel(second.clientMsgId)).toBe(true);
+  expect(await client.cancel(second.clientMsgId)).toBe(true);
   await expect(second.stored).rejects.toMatchObject({ code: "cancelled" });
   expect(await until(client, "failed")).toMatchObject({
     clientMsgId: second.clientMsgId,
     error: { code: "cancelled" },
   });
   put.answer(200);
-  expect([client.cancel(second.clientMsgId), client.outbox]).toEqual([false, []]);
+  expect([await client.cancel(second.clientMsgId), client.outbox]).toEqual([false, []]);
 });
 
 it("what is forwarded is copied where it is", async () => {

@@ -4,7 +4,7 @@
 
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import type { Message, Queued, Reaction } from "../src/index.ts";
+import type { Message, Queued, Reaction } from "../src/feed.ts";
 import { Timeline } from "../src/timeline.ts";
 import { fits } from "./script.ts";
 

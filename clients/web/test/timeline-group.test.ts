@@ -4,7 +4,7 @@
 
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import type { HistoryResult, Message, Reaction, Side, System } from "../src/index.ts";
+import type { HistoryResult, Message, Reaction, Side, System } from "../src/feed.ts";
 import { Timeline } from "../src/timeline.ts";
 import { fits } from "./script.ts";
 

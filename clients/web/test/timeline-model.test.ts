@@ -3,7 +3,7 @@
 
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import type { Message } from "../src/index.ts";
+import type { Message } from "../src/feed.ts";
 import { type Tick, Timeline, type TimelineEntry } from "../src/timeline.ts";
 
 const RANKS: Tick[] = ["waiting", "failed", "stored", "delivered", "read"];

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
 import type { ReactedEvent } from "../src/events.ts";
-import type { Message } from "../src/index.ts";
+import type { Message } from "../src/feed.ts";
 import { happened } from "../src/protocol.ts";
 import { Timeline, type TimelineEntry } from "../src/timeline.ts";
 import { fail, fits, folder, type Json, queuedOf, type Scenario, type Step, variants } from "./script.ts";

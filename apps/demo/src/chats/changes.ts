@@ -1,6 +1,6 @@
 // Changes of a chat that are no messages: of a group's members and rules, and of the user's own settings.
 
-import type { Client, GroupInfo, Role, Settings } from "@pigeonhole/client";
+import type { Client, GroupInfo, Role, Settings } from "@pigeonhole/client/events";
 import type { Chat } from "../chat.ts";
 import type { Model } from "./model.ts";
 import type { OpenChat } from "./open-chat.ts";

@@ -1,6 +1,6 @@
 // The user's channels. No event reports news of a channel that is not open, so the page requests the list.
 
-import { type Client, hasMembers, isChannel, type PigeonholeError } from "@pigeonhole/client";
+import { type Client, hasMembers, isChannel, type PigeonholeError } from "@pigeonhole/client/events";
 import type { Chat } from "../chat.ts";
 import { ignore } from "./ignore.ts";
 import type { Model } from "./model.ts";

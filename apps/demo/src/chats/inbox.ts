@@ -1,6 +1,6 @@
 // The user's list of conversations, page by page, and the peer of each.
 
-import { type Client, type Conversation, counts, hasMembers, type Target } from "@pigeonhole/client";
+import { type Client, type Conversation, counts, hasMembers, type Target } from "@pigeonhole/client/events";
 import type { Chat } from "../chat.ts";
 import { ignore } from "./ignore.ts";
 import type { Model } from "./model.ts";

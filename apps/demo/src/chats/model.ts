@@ -1,6 +1,6 @@
 // The state that all parts of a user's page share: the chats, the open chat and the connection. No DOM, no network.
 
-import { isChannel, type Message, type State } from "@pigeonhole/client";
+import { isChannel, type Message, type State } from "@pigeonhole/client/events";
 import { Chat, type Newest } from "../chat.ts";
 
 export interface Watcher {

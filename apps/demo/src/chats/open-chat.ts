@@ -7,7 +7,7 @@ import {
   limits,
   type PigeonholeError,
   type Side,
-} from "@pigeonhole/client";
+} from "@pigeonhole/client/events";
 import type { Chat } from "../chat.ts";
 import { ignore } from "./ignore.ts";
 import type { Model } from "./model.ts";

@@ -12,7 +12,7 @@ import type {
   QueuedRequest,
   Sent,
   Target,
-} from "@pigeonhole/client";
+} from "@pigeonhole/client/events";
 import { fileOf } from "../carried.ts";
 import { Chat } from "../chat.ts";
 import { type Group, UNKNOWN } from "../group.ts";

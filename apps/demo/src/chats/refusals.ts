@@ -1,6 +1,6 @@
 // Refusals of the server and of the client, in the user's words.
 
-import type { AddResult, NewGroup, PigeonholeError } from "@pigeonhole/client";
+import type { AddResult, NewGroup, PigeonholeError } from "@pigeonhole/client/events";
 import type { Chat } from "../chat.ts";
 import { list } from "../system.ts";
 

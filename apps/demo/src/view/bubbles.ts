@@ -1,7 +1,7 @@
 // Contents of a conversation: messages in their current form, events of a group, days between them, and the line above
 // the unread ones.
 
-import type { Message, Queued, Tick, TimelineEntry, Unsent } from "@pigeonhole/client";
+import type { Message, Queued, Tick, TimelineEntry, Unsent } from "@pigeonhole/client/events";
 import { type Carried, fileOf } from "../carried.ts";
 import { type Chat, DELETED } from "../chat.ts";
 import { pieces } from "../mentions.ts";

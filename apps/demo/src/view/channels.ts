@@ -1,6 +1,6 @@
 // A button that becomes a form: which channel to join, or how one that is to be made is called.
 
-import { limits, type NewGroup } from "@pigeonhole/client";
+import { limits, type NewGroup } from "@pigeonhole/client/events";
 import type { Chat } from "../chat.ts";
 import { madeHere, remember } from "../known-channels.ts";
 import { isolated } from "../system.ts";

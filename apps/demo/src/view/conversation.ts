@@ -1,6 +1,6 @@
 // The open chat: its messages, the field to write another, and of a group what it is.
 
-import { type Draft, isService, limits, type MediaDraft, type Message, type Queued } from "@pigeonhole/client";
+import { type Draft, isService, limits, type MediaDraft, type Message, type Queued } from "@pigeonhole/client/events";
 import type { Chat } from "../chat.ts";
 import type { Named } from "../mentions.ts";
 import type { Prepared } from "../prepare.ts";

@@ -1,6 +1,6 @@
 // The panel of a group: title, members, and the rules that admins may change.
 
-import type { GroupInfo, GroupMember, Role } from "@pigeonhole/client";
+import type { GroupInfo, GroupMember, Role } from "@pigeonhole/client/events";
 import type { Chat } from "../chat.ts";
 import { mayRemove } from "../group.ts";
 import { isolated } from "../system.ts";

@@ -1,6 +1,6 @@
 // The chats, the one that was active last at the top, and fields to start another.
 
-import type { NewGroup as NewGroupOf } from "@pigeonhole/client";
+import type { NewGroup as NewGroupOf } from "@pigeonhole/client/events";
 import type { Chat, Newest } from "../chat.ts";
 import type { Listed } from "../chats/model.ts";
 import { avatar } from "./avatar.ts";

@@ -1,6 +1,6 @@
 // Media of a message: a picture, a file or a voice note.
 
-import type { MediaInfo, Message } from "@pigeonhole/client";
+import type { MediaInfo, Message } from "@pigeonhole/client/events";
 import { thumbHashToDataURL } from "thumbhash";
 import { bytesOf } from "../base64.ts";
 import type { Carried } from "../carried.ts";

@@ -1,6 +1,6 @@
 // The menu of a message.
 
-import type { Message } from "@pigeonhole/client";
+import type { Message } from "@pigeonhole/client/events";
 import type { Chat } from "../chat.ts";
 import { list } from "../system.ts";
 import { Confirm } from "./confirm.ts";

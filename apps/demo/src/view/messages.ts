@@ -1,6 +1,6 @@
 // The messages of the open chat: where one is, what can be done with each, and how one goes from one to the next.
 
-import type { Message, Queued } from "@pigeonhole/client";
+import type { Message, Queued } from "@pigeonhole/client/events";
 import { Carried } from "../carried.ts";
 import type { Chat } from "../chat.ts";
 import { bubbles } from "./bubbles.ts";
