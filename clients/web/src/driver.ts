@@ -31,6 +31,8 @@ export interface App {
   show?(view: ViewId, shown: Shown): void;
   /** Removes the file of an attachment, which the store no longer needs. */
   removeFile?(path: string): Promise<void>;
+  /** Another client has taken the store over, and this one can write no more. */
+  taken?(): void;
 }
 
 export class Driver {
@@ -127,6 +129,24 @@ export class Driver {
     return this.#closing;
   }
 
+  /** Ends now, without a word to the server. What waits for a reply waits on, for the client that follows. */
+  async stop(): Promise<void> {
+    this.#closing ??= Promise.resolve();
+    this.#isClosed = true;
+    this.#stuck?.end();
+    this.#end();
+    await this.store.close();
+  }
+
+  #end(): Promise<unknown> {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#tidyTimer);
+    for (const end of this.#puts.values()) {
+      end.abort();
+    }
+    return Promise.all([...this.#links.values()].map((link) => link.close()));
+  }
+
   async #close(): Promise<void> {
     if (!this.#stuck) {
       this.act((session, now) => session.closing(now));
@@ -134,12 +154,7 @@ export class Driver {
     this.#stuck?.end();
     await this.#executed;
     this.#isClosed = true;
-    clearTimeout(this.#timer);
-    clearTimeout(this.#tidyTimer);
-    for (const end of this.#puts.values()) {
-      end.abort();
-    }
-    await Promise.all([...this.#links.values()].map((link) => link.close()));
+    await this.#end();
     for (const refuse of this.#waiting) {
       refuse(closed());
     }
@@ -149,11 +164,12 @@ export class Driver {
   /** Commits first: the client sends, acknowledges and reports nothing that the store does not have. */
   async #execute(): Promise<void> {
     this.#isExecuting = true;
-    for (let step = this.session.takeStep(); isSomething(step); step = this.session.takeStep()) {
+    const hasMore = (step: Step) => isSomething(step) || this.#kept.length > 0;
+    for (let step = this.session.takeStep(); hasMore(step); step = this.session.takeStep()) {
       const kept = this.#kept.splice(0);
       if (step.writes.length > 0 || step.lasting) {
         clearTimeout(this.#tidyTimer);
-        if (!(await this.#commit(step))) {
+        if (!(await this.#commit(step)) || this.#isClosed) {
           return;
         }
         this.#tidySoon();
@@ -190,6 +206,13 @@ export class Driver {
         await this.store.apply(writes, lasting);
         break;
       } catch (cause) {
+        if (this.#isClosed) {
+          return false;
+        }
+        if (cause instanceof PigeonholeError && this.#app.taken) {
+          this.#app.taken();
+          return false;
+        }
         for (const [id, link] of this.#links) {
           void link.close();
           links.push(id);

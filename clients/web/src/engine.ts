@@ -50,13 +50,15 @@ export class LocalEngine implements Engine {
   #driver: Driver;
   #unwatch: () => void;
 
-  constructor(driver: Driver) {
+  /** `isWatching`: the engine learns from the page that the user or the network is back. */
+  constructor(driver: Driver, isWatching = true) {
     this.me = driver.session.me;
     this.#driver = driver;
-    this.#unwatch = watchSurroundings({
+    const surroundings = {
       shown: () => this.say({ wake: true }),
       networkChanged: () => driver.act((session, now) => session.networkChanged(now)),
-    });
+    };
+    this.#unwatch = isWatching ? watchSurroundings(surroundings) : () => {};
   }
 
   say(input: Input): void {

@@ -17,7 +17,9 @@ export type ClientEvent =
   | SettingsEvent
   | StateEvent
   | FailedEvent
-  | StorageEvent;
+  | StorageEvent
+  | NotKeptEvent
+  | ReloadEvent;
 
 /**
  * The next entry of its conversation, in the order of `seq`, each once: a message, a system entry or a change entry
@@ -130,6 +132,16 @@ interface UploadingEvent {
 interface StorageEvent {
   type: "storage";
   setAside: string;
+}
+
+/** The platform has no storage that tabs share, so messages and unsent requests last as long as this page. */
+interface NotKeptEvent {
+  type: "not_kept";
+}
+
+/** A later version of the app runs in another tab and has the storage. This client is closed: load the page again. */
+interface ReloadEvent {
+  type: "reload";
 }
 
 /**

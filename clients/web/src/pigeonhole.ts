@@ -6,6 +6,7 @@ import { Chat } from "./chat.ts";
 import type { Config } from "./config.ts";
 import type { App } from "./driver.ts";
 import { type Engine, LocalEngine } from "./engine.ts";
+import { PigeonholeError } from "./errors.ts";
 import type { ClientEvent, State } from "./events.ts";
 import type { Channel, Message, Presence, SendResult } from "./frames.ts";
 import { localZone } from "./local-zone.ts";
@@ -16,6 +17,7 @@ import { start } from "./start.ts";
 import type { Storage } from "./store/database.ts";
 import { indexedDbStorage } from "./store/indexeddb.ts";
 import { memoryStorage } from "./store/memory.ts";
+import { platform, Tabs } from "./tabs.ts";
 import { type Changing, ChatList, OpenViews } from "./view.ts";
 
 /**
@@ -27,13 +29,33 @@ import { type Changing, ChatList, OpenViews } from "./view.ts";
  */
 export async function open(config: Config): Promise<Pigeonhole> {
   const events = new Events();
-  const driver = await start(config, config.storage ?? storageOf(config), "store", events);
-  return new Pigeonhole(new LocalEngine(driver), events);
+  return new Pigeonhole(await engineOf(config, events), events);
 }
 
-/** IndexedDB, where the platform has one. */
-function storageOf({ url, userId }: Config): Storage {
-  return typeof indexedDB === "undefined" ? memoryStorage() : indexedDbStorage(`${userId}@${url}`);
+async function engineOf(config: Config, app: App): Promise<Engine> {
+  const begin = (storage: Storage, app: App) => start(config, storage, "store", app);
+  const tabs = platform();
+  const isHere = typeof indexedDB !== "undefined" && tabs !== undefined;
+  const storage = config.storage ?? (isHere ? indexedDbStorage(`${config.userId}@${config.url}`) : undefined);
+  try {
+    if (storage?.shared && tabs) {
+      const { shared } = storage;
+      return await Tabs.open({ me: config.userId, shared, platform: tabs, start: begin, app });
+    }
+    return new LocalEngine(await begin(storage ?? notKept(app), app));
+  } catch (error) {
+    // Some private windows have no IndexedDB that works.
+    if (config.storage || !(error instanceof PigeonholeError) || error.code !== "storage") {
+      throw error;
+    }
+    return new LocalEngine(await begin(notKept(app), app));
+  }
+}
+
+/** Keeps everything in memory, as long as the page lives. */
+function notKept(app: App): Storage {
+  app.tell({ type: "not_kept" });
+  return memoryStorage();
 }
 
 /** A user's client. The client connects by itself, and sends each request as soon as it has a connection. */

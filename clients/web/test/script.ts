@@ -160,6 +160,9 @@ export function plain(event: ClientEvent): Json {
       return { conversation: event.conversation };
     case "storage":
       return { storage: event.setAside };
+    case "not_kept":
+    case "reload":
+      return { [event.type]: {} };
     case "settings":
       return { settings: event.settings };
     case "failed": {

@@ -145,6 +145,16 @@ export class Outbox {
     requests.ask(requestFor(entry.queued), asker, lostUntil);
   }
 
+  /** Waits for the reply to a request that is in the outbox. Returns `false` if none has this id. */
+  join(clientMsgId: string, waiter: Waiter<Stored> | undefined): boolean {
+    const entries = [...[...this.#lanes.values()].flat(), ...this.#session.uploads.entries];
+    const entry = entries.find(({ queued }) => queued.clientMsgId === clientMsgId);
+    if (entry) {
+      entry.waiter = waiter ?? entry.waiter;
+    }
+    return entry !== undefined;
+  }
+
   /** Records that the entry came by another way than its reply. */
   told(clientMsgId: string): void {
     const entry = [...this.#lanes.values()].flat().find(({ queued }) => queued.clientMsgId === clientMsgId);

@@ -162,6 +162,10 @@ export class Session extends Core {
   }
 
   #keep(queued: Queued, waiter: Waiter<Stored> | undefined): void {
+    // A tab repeats its request to the next leader, whose outbox may have it.
+    if (this.outbox.join(queued.clientMsgId, waiter)) {
+      return;
+    }
     const made = { ...queued, madeAt: queued.madeAt ?? this.wall };
     this.views.queued(made);
     this.save({ queued: made });

@@ -9,7 +9,7 @@ export const VERSION = 1;
 /**
  * The tables. Their names are those of the SQLite store, apart from `search` and `file`:
  *
- * - `meta`: by name: `me`, `device`, `num` (the last one), `caught_up`, `listed`
+ * - `meta`: by name: `me`, `device`, `owner` (how often the store was opened), `num` (the last one), `caught_up`, `listed`
  * - `conversation`: by id
  * - `message`: by `[num, seq]`, as the message is by now. A `num` is never used again.
  * - `search`: by `[num, part]`, the words of some messages in one text
@@ -74,6 +74,16 @@ export interface Storage {
   open(): Promise<Database>;
   /** Begins with nothing, in place of data that can't be read. Returns the name of a copy, if it makes one. */
   reset?(): Promise<string | undefined>;
+  /** A storage that all tabs of an app share. */
+  readonly shared?: Shared;
+}
+
+/** A storage of which one tab at a time, the holder of a lock, is the client. */
+export interface Shared {
+  /** The name of the lock. */
+  readonly name: string;
+  /** Opens it without the lock. `outdated` is called when a later version of the app needs it. */
+  open(outdated: () => void): Promise<Database>;
 }
 
 /** Compares keys: negative if the first is before the other. */

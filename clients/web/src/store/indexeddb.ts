@@ -7,6 +7,7 @@ import {
   type Key,
   type Mode,
   type Range,
+  type Shared,
   type Storage,
   TABLES,
   type Table,
@@ -29,10 +30,12 @@ export function indexedDbStorage(name: string): Storage {
 }
 
 class IndexedDbStorage implements Storage {
+  readonly shared: Shared;
   #name: string;
 
   constructor(name: string) {
     this.#name = name;
+    this.shared = { name, open: (outdated) => IndexedDb.open(name, () => {}, outdated) };
   }
 
   async open(): Promise<Database> {
@@ -54,18 +57,24 @@ export class IndexedDb implements Database {
   readonly keepsFiles = true;
   #name: string;
   #database: IDBDatabase | undefined;
+  #isClosed = false;
   #closed: () => void;
+  #outdated: () => void;
 
-  /** Opens the database. `closed` is called when the client no longer uses it. */
-  static async open(name: string, closed: () => void): Promise<IndexedDb> {
-    const opened = new IndexedDb(name, closed);
+  /**
+   * Opens the database. `closed` is called when the client no longer uses it, and `outdated` when a later version of the
+   * app needs it.
+   */
+  static async open(name: string, closed: () => void, outdated = () => {}): Promise<IndexedDb> {
+    const opened = new IndexedDb(name, closed, outdated);
     await opened.#open();
     return opened;
   }
 
-  private constructor(name: string, closed: () => void) {
+  private constructor(name: string, closed: () => void, outdated: () => void) {
     this.#name = name;
     this.#closed = closed;
+    this.#outdated = outdated;
   }
 
   async transaction<T>(mode: Mode, run: (transaction: Transaction) => Promise<T>): Promise<T> {
@@ -88,6 +97,9 @@ export class IndexedDb implements Database {
   }
 
   async #open(): Promise<IDBDatabase> {
+    if (this.#isClosed) {
+      throw new PigeonholeError("closed", "the storage is closed");
+    }
     if (!this.#database) {
       const database = await open(this.#name);
       const forget = () => {
@@ -99,6 +111,7 @@ export class IndexedDb implements Database {
       database.onversionchange = () => {
         database.close();
         forget();
+        this.#outdated();
       };
       this.#database = database;
     }
@@ -106,6 +119,7 @@ export class IndexedDb implements Database {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#database?.close();
     this.#database = undefined;
     this.#closed();

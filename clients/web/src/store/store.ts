@@ -38,6 +38,8 @@ export class Store {
   /** The name of a copy of earlier data that could not be read; empty if there is none. `undefined`: all could be read. */
   readonly setAside: string | undefined;
   #database: Database;
+  /** A client that opened the store later has a higher one. */
+  #owner: number;
 
   /**
    * Opens the store of this user. The requests of the outbox and the drafts survive in a store that can't be read, as
@@ -51,7 +53,7 @@ export class Store {
     let found: Rescued = { outbox: [], drafts: [] };
     try {
       database = await storage.open();
-      return new Store(database, me, await check(database, me));
+      return new Store(database, me, await take(database, me));
     } catch (error) {
       if (!isDamage(error) || !storage.reset) {
         await database?.close();
@@ -64,7 +66,7 @@ export class Store {
     }
     const setAside = (await storage.reset()) ?? "";
     database = await storage.open();
-    const store = new Store(database, me, await check(database, me), setAside);
+    const store = new Store(database, me, await take(database, me), setAside);
     await store.#write("lasting", async (rows) => {
       for (const { queued } of found.outbox) {
         await rows.queue(queued);
@@ -76,8 +78,9 @@ export class Store {
     return store;
   }
 
-  private constructor(database: Database, me: string, deviceId: string, setAside?: string) {
+  private constructor(database: Database, me: string, { deviceId, number }: Owner, setAside?: string) {
     this.#database = database;
+    this.#owner = number;
     this.me = me;
     this.deviceId = deviceId;
     this.setAside = setAside;
@@ -88,6 +91,8 @@ export class Store {
    * resolves. A turn is lasting if the server may forget something after it, or if a request enters the outbox.
    *
    * If it fails, nothing was written.
+   *
+   * @throws `storage_busy`: another client has taken the store over.
    */
   apply(writes: readonly Write[], lasting: boolean): Promise<void> {
     return this.#write(lasting ? "lasting" : "write", async (rows) => {
@@ -199,6 +204,10 @@ export class Store {
 
   #write<T>(mode: Mode, run: (rows: Rows) => Promise<T>): Promise<T> {
     return this.#database.transaction(mode, async (transaction) => {
+      // A tab that lost its lock runs on, and its writes would go through.
+      if ((await ownerOf(transaction)) !== this.#owner) {
+        throw new PigeonholeError("storage_busy", "another client has taken the storage over");
+      }
       const rows = new Rows(transaction, this.me, this.#database.keepsFiles);
       const result = await run(rows);
       rows.finish();
@@ -207,26 +216,34 @@ export class Store {
   }
 }
 
-/** Checks that the store is this user's, and can be read. Returns the id of this installation. */
-async function check(database: Database, me: string): Promise<string> {
-  const [owner, device] = await database.transaction("read", async (transaction) => {
+/** The owner of an open store: its user's installation, and the number of this opening. */
+interface Owner {
+  deviceId: string;
+  number: number;
+}
+
+/** Takes the store over, if it is this user's and can be read. The client that had it before can write no more. */
+function take(database: Database, me: string): Promise<Owner> {
+  return database.transaction("lasting", async (transaction) => {
     // The first reads find damage.
     await savedOf(transaction);
     await chatsOf(transaction);
-    return [await transaction.get("meta", "me"), await transaction.get("meta", "device")];
-  });
-  if (owner !== undefined && owner !== me) {
-    throw new PigeonholeError("wrong_user", `the storage has the data of ${owner}, not of ${me}`);
-  }
-  if (owner !== undefined && typeof device === "string") {
-    return device;
-  }
-  const made = uuid();
-  await database.transaction("lasting", async (transaction) => {
+    const owner = (await transaction.get("meta", "me")) ?? me;
+    if (owner !== me) {
+      throw new PigeonholeError("wrong_user", `the storage has the data of ${owner}, not of ${me}`);
+    }
+    const device = await transaction.get("meta", "device");
+    const deviceId = typeof device === "string" ? device : uuid();
+    const number = ((await ownerOf(transaction)) ?? 0) + 1;
     transaction.put("meta", "me", me);
-    transaction.put("meta", "device", made);
+    transaction.put("meta", "device", deviceId);
+    transaction.put("meta", "owner", number);
+    return { deviceId, number };
   });
-  return made;
+}
+
+async function ownerOf(transaction: Transaction): Promise<number | undefined> {
+  return (await transaction.get("meta", "owner")) as number | undefined;
 }
 
 /** The data that no server has. */

@@ -1,0 +1,311 @@
+// Several tabs are one client: leaders that close, die, stop and come back.
+
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { type WebSocket, WebSocketServer } from "ws";
+import type { ClientEvent } from "../src/events.ts";
+import type { Message } from "../src/frames.ts";
+import { directConversationId } from "../src/made-ids.ts";
+import { Events, Pigeonhole } from "../src/pigeonhole.ts";
+import { start } from "../src/start.ts";
+import { Tabs } from "../src/tabs.ts";
+import { Browser, type Page } from "./browser.ts";
+
+const ID = directConversationId("alice", "bob");
+
+// biome-ignore lint/suspicious/noExplicitAny: frames, as they came.
+type Frame = any;
+
+/** A server with one conversation, which answers everything. */
+class Chat {
+  readonly url: string;
+  readonly messages: Message[] = [];
+  /** The actions that have come. */
+  readonly asked: Frame[] = [];
+  /** While it is set, a message is not answered. */
+  isDeaf = false;
+  #sockets: WebSocketServer;
+
+  static async start(): Promise<Chat> {
+    const sockets = new WebSocketServer({ port: 0, host: "127.0.0.1", handleProtocols: () => "pigeonhole.v1" });
+    await once(sockets, "listening");
+    return new Chat(sockets);
+  }
+
+  private constructor(sockets: WebSocketServer) {
+    this.#sockets = sockets;
+    this.url = `ws://127.0.0.1:${(sockets.address() as AddressInfo).port}/v1`;
+    sockets.on("connection", (socket) => {
+      socket.on("message", (text) => this.#answer(socket, JSON.parse(String(text))));
+    });
+  }
+
+  get connections(): number {
+    return [...this.#sockets.clients].filter(({ readyState }) => readyState === 1).length;
+  }
+
+  stored(sender_id: string, body: string, client_msg_id?: string): Message {
+    const seq = this.messages.length + 1;
+    const sent_at = new Date(Date.UTC(2026, 10, 20, 10, 0, seq)).toISOString();
+    const known = this.messages.find((message) => message.client_msg_id === client_msg_id);
+    if (known && client_msg_id !== undefined) {
+      return known;
+    }
+    const message = { conversation_id: ID, seq, message_id: `m${seq}`, sender_id, kind: "text", body, sent_at };
+    this.messages.push({ ...message, ...(client_msg_id === undefined ? {} : { client_msg_id }) });
+    return message;
+  }
+
+  /** Bob writes. */
+  say(body: string): void {
+    const message = this.stored("bob", body);
+    for (const socket of this.#sockets.clients) {
+      socket.send(JSON.stringify({ type: "messages.new", conversation_id: ID, messages: [message] }));
+    }
+  }
+
+  #answer(socket: WebSocket, { id, action, ...fields }: Frame): void {
+    this.asked.push({ action, ...fields });
+    if (action === "send" && this.isDeaf) {
+      return;
+    }
+    const result = this.#result(action, fields);
+    if (id !== undefined) {
+      socket.send(JSON.stringify({ type: "reply", action, id, result }));
+    }
+  }
+
+  #result(action: string, { body, client_msg_id, after_seq = 0, before_seq = 1e9 }: Frame): unknown {
+    const last_seq = this.messages.length;
+    switch (action) {
+      case "send": {
+        const { conversation_id, seq, message_id, sent_at } = this.stored("alice", body, client_msg_id);
+        return { conversation_id, seq, message_id, sent_at, duplicate: false };
+      }
+      case "drain":
+        return { messages: [], more: false };
+      case "inbox": {
+        const last = this.messages.at(-1);
+        const { seq = 0, sender_id = "", kind = "", sent_at = "", body: preview = "" } = last ?? {};
+        const last_message = { seq, sender_id, kind, sent_at, preview };
+        const row = { conversation_id: ID, kind: "direct", peer_id: "bob", last_message, last_seq };
+        const conversations = last ? [{ ...row, unread: 0, delivered_seq: 0, read_seq: 0 }] : [];
+        return { conversations, next_cursor: null };
+      }
+      case "channels":
+        return { conversations: [], next_cursor: null };
+      case "history": {
+        const messages = this.messages.filter(({ seq }) => seq > after_seq && seq < before_seq);
+        const marks = { delivered_seq: 0, read_seq: 0 };
+        return { messages, more: false, last_seq, members: [{ user_id: "alice", ...marks }] };
+      }
+      case "presence":
+        return { users: [], watched: [] };
+      case "watch":
+        return { live: true, last_seq: 0, poll_ms: 60_000 };
+      case "read":
+        return { unread: 0 };
+      case "ping":
+        return { pending: false };
+      default:
+        return {};
+    }
+  }
+
+  async stop(): Promise<void> {
+    for (const socket of this.#sockets.clients) {
+      socket.terminate();
+    }
+    await new Promise((stopped) => this.#sockets.close(stopped));
+  }
+}
+
+let chat: Chat;
+let browser: Browser;
+let last = 0;
+const open: { tab: Tab; close(): Promise<void> }[] = [];
+
+interface Tab {
+  page: Page;
+  client: Pigeonhole;
+  events: ClientEvent[];
+}
+
+beforeEach(async () => {
+  chat = await Chat.start();
+  browser = new Browser();
+  last += 1;
+});
+
+afterEach(async () => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+  await Promise.all(open.splice(0).map(({ tab, close }) => (tab.page.isDead ? undefined : close())));
+  await chat.stop();
+});
+
+async function tab(userId = "alice", page = browser.page()): Promise<Tab> {
+  const app = new Events();
+  const events: ClientEvent[] = [];
+  app.listen((event) => events.push(event));
+  const timing = { reconnectFirst: 10, reconnectMax: 20, ackEvery: 10 };
+  const config = { url: chat.url, userId, token: () => "a.b.c", webSocket: page.webSocket, timing };
+  const tabs = await Tabs.open({
+    me: userId,
+    shared: page.storage(`tabs ${last}`),
+    platform: page,
+    start: (storage, app) => start(config, storage, "store", app),
+    app,
+  });
+  const opened = { page, client: new Pigeonhole(tabs, app), events };
+  open.push({ tab: opened, close: () => opened.client.close() });
+  return opened;
+}
+
+/** Waits for a state, which something brings within the time of the test. */
+async function until(is: () => boolean): Promise<void> {
+  while (!is()) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+const bodies = (of: Tab) => {
+  const view = of.client.direct("bob").messages();
+  view.subscribe(() => {});
+  return () => view.items.flatMap((item) => (item.type === "message" ? [item.body] : []));
+};
+
+it("has one connection, and shows in each tab what any of them does", async () => {
+  const [first, second, third] = [await tab(), await tab(), await tab()];
+  const views = [first, second, third].map(bodies);
+  await until(() => chat.connections === 1);
+  const sent = await second.client.direct("bob").send("from the second");
+  expect(await sent.stored).toMatchObject({ seq: 1 });
+  chat.say("to all");
+  await until(() => views.every((view) => view().join() === "from the second,to all"));
+  expect(chat.connections).toBe(1);
+  // Each tab gets the events.
+  for (const { events } of [first, second, third]) {
+    expect(events.filter(({ type }) => type === "message")).toHaveLength(2);
+  }
+  expect(third.client.connection.getSnapshot()).toMatchObject({ state: "caught_up" });
+  expect(await third.client.search("sec")).toMatchObject([{ body: "from the second" }]);
+});
+
+it("goes on with the next tab when the leader dies, and sends once what was under way", async () => {
+  const [first, second, third] = [await tab(), await tab(), await tab()];
+  const view = bodies(third);
+  await until(() => chat.connections === 1);
+  chat.isDeaf = true;
+  const sent = await third.client.direct("bob").send("under way");
+  await until(() => chat.asked.some(({ action }) => action === "send"));
+  // A message that no leader has heard of.
+  first.page.stop();
+  const unheard = third.client.direct("bob").send("unheard");
+  chat.isDeaf = false;
+  browser.kill(first.page);
+  expect(await sent.stored).toMatchObject({ seq: 1 });
+  expect(await (await unheard).stored).toMatchObject({ seq: 2 });
+  await until(() => view().join() === "under way,unheard");
+  expect(chat.messages.map(({ body }) => body)).toEqual(["under way", "unheard"]);
+  // By the first leader, and by the second, whose outbox had it.
+  expect(chat.asked.filter(({ body }) => body === "under way")).toHaveLength(2);
+  chat.say("hello");
+  await until(() => view().join() === "under way,unheard,hello");
+  browser.kill(second.page);
+  await until(() => third.client.connection.getSnapshot().state === "caught_up");
+  chat.say("again");
+  await until(() => view().at(-1) === "again");
+});
+
+it("takes the lead from a tab that stopped, which then can write no more", async () => {
+  const [first, second] = [await tab(), await tab()];
+  const views = [bodies(first), bodies(second)];
+  await until(() => chat.connections === 1);
+  first.page.stop();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"], now: 0 });
+  const sent = second.client.direct("bob").send("without a leader");
+  await vi.advanceTimersByTimeAsync(60_000);
+  vi.useRealTimers();
+  expect(await (await sent).stored).toMatchObject({ seq: 1 });
+  // The first tab has not heard of that, and its socket brings an entry.
+  chat.say("to both");
+  await until(() => chat.connections === 1);
+  expect(first.events.some(({ type }) => type === "message")).toBe(false);
+  first.page.resume();
+  await until(() => views.every((view) => view().join() === "without a leader,to both"));
+  // Not from each other without end.
+  expect(await (await first.client.direct("bob").send("follows")).stored).toMatchObject({ seq: 3 });
+  expect(chat.connections).toBe(1);
+});
+
+it("carries a request out once that a tab had to repeat", async () => {
+  const [first, second] = [await tab(), await tab()];
+  await until(() => first.client.connection.getSnapshot().state === "caught_up");
+  first.page.stop();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"], now: 0 });
+  const blocked = second.client.block("mallory", true);
+  await vi.advanceTimersByTimeAsync(2500);
+  vi.useRealTimers();
+  first.page.resume();
+  await blocked;
+  await second.client.block("mallory", false);
+  expect(chat.asked.filter(({ action }) => action === "settings").map(({ set }) => set.blocked)).toEqual([true, false]);
+});
+
+it("makes way for a later version of the app", async () => {
+  const [first, second] = [await tab(), await tab()];
+  await until(() => chat.connections === 1);
+  const later = await new Promise<IDBDatabase>((resolve, reject) => {
+    const request = indexedDB.open(`pigeonhole:tabs ${last}`, 99);
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+  later.close();
+  await until(() => [first, second].every(({ events }) => events.some(({ type }) => type === "reload")));
+  await until(() => chat.connections === 0);
+  await expect(first.client.direct("bob").send("late")).rejects.toMatchObject({ code: "closed" });
+  await expect(tab()).rejects.toMatchObject({ code: "newer" });
+});
+
+it("leaves its store, socket and lock to others while the browser keeps the page for a return", async () => {
+  const [window, document] = [new EventTarget(), Object.assign(new EventTarget(), { visibilityState: "visible" })];
+  vi.stubGlobal("window", window);
+  vi.stubGlobal("document", document);
+  const first = await tab();
+  const view = bodies(first);
+  await until(() => chat.connections === 1);
+  vi.unstubAllGlobals();
+  window.dispatchEvent(new Event("pagehide"));
+  await until(() => chat.connections === 0);
+  const second = await tab();
+  await until(() => chat.connections === 1);
+  await (await second.client.direct("bob").send("meanwhile")).stored;
+  window.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: true }));
+  await until(() => view().join() === "meanwhile");
+  expect(chat.connections).toBe(1);
+  browser.kill(second.page);
+  await (await first.client.direct("bob").send("leads again")).stored;
+  await until(() => view().join() === "meanwhile,leads again");
+});
+
+it("ends what only a closed tab showed", async () => {
+  const [first, second] = [await tab(), await tab()];
+  const channel = second.client.conversation("ch_news").messages();
+  channel.subscribe(() => {});
+  await until(() => chat.asked.some(({ action }) => action === "watch"));
+  browser.kill(second.page);
+  await until(() => chat.asked.some(({ action }) => action === "unwatch"));
+  await until(() => first.client.connection.getSnapshot().state === "caught_up");
+});
+
+it("refuses another user's store, and closes for good", async () => {
+  const first = await tab();
+  await first.client.close();
+  await expect(first.client.direct("bob").send("late")).rejects.toMatchObject({ code: "closed" });
+  await expect(tab("carol")).rejects.toMatchObject({ code: "wrong_user" });
+  const second = await tab();
+  await until(() => chat.connections === 1);
+  expect(second.events.some(({ type }) => type === "reload")).toBe(false);
+});
