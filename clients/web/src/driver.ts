@@ -129,7 +129,7 @@ export class Driver {
     return this.#closing;
   }
 
-  /** Ends now, without a word to the server. What waits for a reply waits on, for the client that follows. */
+  /** Ends now, without a word to the server. Requests without a reply wait on, for the client that follows. */
   async stop(): Promise<void> {
     this.#closing ??= Promise.resolve();
     this.#isClosed = true;

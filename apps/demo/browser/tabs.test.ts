@@ -1,0 +1,134 @@
+// Tabs of one user in a browser that are closed, reloaded and killed with messages under way, against the server that
+// `cargo run` starts. TABS_ROUNDS is how often.
+
+import { fileURLToPath } from "node:url";
+import type { BrowserContext, Page } from "playwright-core";
+import { build } from "vite";
+import { expect, it } from "vitest";
+import { Stage } from "./stage.ts";
+import type {} from "./tabs-page.ts";
+
+const ROUNDS = Number(process.env.TABS_ROUNDS ?? 12);
+const TABS = 3;
+/** The longest time of a round, in milliseconds. */
+const ROUND_MS_MAX = 5000;
+/** The longest time until all messages are everywhere, in milliseconds. */
+const SETTLE_MS_MAX = 60_000;
+/** The number of texts that each tab shows. */
+const NEWEST = 30;
+const ENDS = ["close", "reload", "crash", "nothing"] as const;
+
+const stage = new Stage();
+
+async function bundled(): Promise<string> {
+  const source = fileURLToPath(new URL("../../../clients/web/src/index.ts", import.meta.url));
+  const built = await build({
+    configFile: false,
+    logLevel: "silent",
+    resolve: { alias: { "@pigeonhole/client": source } },
+    build: {
+      write: false,
+      target: "es2022",
+      lib: { entry: fileURLToPath(new URL("tabs-page.ts", import.meta.url)), formats: ["iife"], name: "page" },
+    },
+  });
+  const [{ output }] = built as unknown as [{ output: { code?: string }[] }];
+  return output[0]?.code ?? "";
+}
+
+/** A user's browser. */
+class Profile {
+  readonly taken = new Set<string>();
+  readonly pages: Page[] = [];
+  #context: BrowserContext;
+  #url: string;
+
+  static async of(user: string, peer: string, script: string): Promise<Profile> {
+    const visitor = await stage.arrive();
+    // A page that goes cuts its requests.
+    visitor.mayFail = true;
+    const { context } = visitor;
+    await context.addInitScript(script);
+    // The page of the server that only has data has no icon.
+    await context.route("**/favicon.ico", (route) => route.fulfill({ status: 204 }));
+    const profile = new Profile(context, `${stage.server.url}local?user=${user}&user=${peer}`);
+    await context.exposeBinding("taken", (_, text: string) => {
+      profile.taken.add(text);
+    });
+    return profile;
+  }
+
+  private constructor(context: BrowserContext, url: string) {
+    this.#context = context;
+    this.#url = url;
+  }
+
+  async open(): Promise<Page> {
+    const page = await this.#context.newPage();
+    await page.goto(this.#url);
+    this.pages.push(page);
+    return page;
+  }
+
+  /** Ends a tab in some way, and opens another one in place of it. */
+  async end(page: Page, how: (typeof ENDS)[number]): Promise<void> {
+    if (how === "reload") {
+      await page.reload();
+    } else if (how !== "nothing") {
+      this.pages.splice(this.pages.indexOf(page), 1);
+      if (how === "crash") {
+        const session = await this.#context.newCDPSession(page);
+        const crashed = new Promise((resolve) => page.once("crash", resolve));
+        session.send("Page.crash").catch(() => {});
+        await crashed;
+      }
+      await page.close();
+      await this.open();
+    }
+  }
+}
+
+const ready = (page: Page) => page.waitForFunction(() => window.tabs?.state() === "caught_up");
+const pick = <T>(all: readonly T[]): T => all[Math.floor(Math.random() * all.length)] as T;
+
+it(
+  "tabs that die lose no message, and send none twice",
+  async () => {
+    const script = await bundled();
+    const alice = await Profile.of("alice", "bob", script);
+    const bob = await Profile.of("bob", "alice", script);
+    const other = await bob.open();
+    for (let tab = 0; tab < TABS; tab += 1) {
+      await alice.open();
+    }
+    await Promise.all([other, ...alice.pages].map(ready));
+    for (let round = 1; round <= ROUNDS; round += 1) {
+      const saying = [...alice.pages, other].map((page, tab) =>
+        // A page that goes takes what it had not handed over with it.
+        page.evaluate((text) => window.tabs?.say(text), `tabs ${round} ${tab}`).catch(() => {}),
+      );
+      // The tab dies at some step of its message.
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 40));
+      await alice.end(pick(alice.pages), pick(ENDS));
+      await Promise.all(saying);
+    }
+    await Promise.all(alice.pages.map(ready));
+
+    const texts = [...alice.taken, ...bob.taken].sort();
+    expect(texts.length).toBeGreaterThan(ROUNDS);
+    for (const page of [...alice.pages, other]) {
+      const stored = async () => (await page.evaluate(() => window.tabs.stored("tabs"))).sort();
+      await expect.poll(stored, { timeout: SETTLE_MS_MAX }).toEqual(expect.arrayContaining(texts));
+      // Each once.
+      const found = await stored();
+      expect(found).toEqual([...new Set(found)]);
+    }
+    const shown = await Promise.all(alice.pages.map((page) => page.evaluate(() => window.tabs.texts())));
+    for (const tab of shown) {
+      expect(tab).toEqual([...new Set(tab)]);
+      // How far back a tab shows depends on when it was opened.
+      expect(tab.slice(-NEWEST)).toEqual(shown[0]?.slice(-NEWEST));
+    }
+  },
+  2 * SETTLE_MS_MAX + ROUNDS * ROUND_MS_MAX,
+);
