@@ -224,7 +224,7 @@ export class Timeline {
   /** Applies an own change that has no entry. */
   reacted({ clientMsgId, request }: Omit<ReactedEvent, "type">): void {
     const wanted = this.#unsent.find(({ queued }) => queued.clientMsgId === clientMsgId)?.at;
-    this.#isStored(clientMsgId);
+    this.settled(clientMsgId);
     const message = this.#content(request.seq);
     if (message) {
       const changes = this.#changesOf(request.seq);
@@ -635,7 +635,7 @@ export class Timeline {
   #take(entry: Message, isOfPage: boolean): void {
     const { seq, client_msg_id, sender_id, conversation_id } = entry;
     if (this.#isOwn(entry) && client_msg_id !== undefined) {
-      this.#isStored(client_msg_id);
+      this.settled(client_msg_id);
     }
     if ((this.#writing.get(sender_id)?.lastSeq ?? END) < seq) {
       this.#writing.delete(sender_id);
@@ -659,7 +659,8 @@ export class Timeline {
     this.#reopened(wasClosed);
   }
 
-  #isStored(clientMsgId: string): void {
+  /** The request is stored. @internal */
+  settled(clientMsgId: string): void {
     this.#stored.add(clientMsgId);
     this.#unsent = this.#unsent.filter(({ queued }) => queued.clientMsgId !== clientMsgId);
   }

@@ -176,6 +176,27 @@ it("keeps the objects of a snapshot that did not change, for all listeners of on
   expect(second).not.toBe(first);
 });
 
+it("shows a message as stored if its entry came before a restart, and its reply after", async () => {
+  const storage = memoryStorage();
+  const first = await start({ storage });
+  const view = first.direct("bob").messages();
+  await catchUp();
+  const { clientMsgId } = await first.direct("bob").send("hi");
+  await server.asked("send");
+  const own = { ...message(1, "alice"), client_msg_id: clientMsgId };
+  server.say({ type: "messages.new", conversation_id: ID, messages: [own] });
+  await until(view, isShown(`c${clientMsgId} own stored`));
+  await first.close();
+  clients.length = 0;
+
+  const second = await start({ storage });
+  const list = second.conversations();
+  await until(list, ({ rows }) => rows.map(briefRow).includes("pbob | own waiting hi"));
+  await server.catchUp();
+  await server.answer("send", { ...message(1, "alice"), duplicate: true });
+  await until(list, ({ rows }) => rows.length > 0 && !rows.map(briefRow).includes("pbob | own waiting hi"));
+});
+
 it("ends a view that is closed, and begins it again with its next listener", async () => {
   const client = await start();
   const channel = client.conversation("ch_news");

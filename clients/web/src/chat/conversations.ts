@@ -229,6 +229,13 @@ export class Conversations {
     }
   }
 
+  /** The request is stored, and its entry came before. */
+  settled(clientMsgId: string): void {
+    for (const { timeline } of this.#chats) {
+      timeline.settled(clientMsgId);
+    }
+  }
+
   /** Pins a conversation at this time, or `undefined`: no longer. Pins are of this list alone. */
   pin(key: string, at: string | undefined): void {
     this.#keyed(key, (chat) => {

@@ -185,6 +185,15 @@ export class Views {
     }
   }
 
+  /** The request is stored, and its entry came before. A view that opened between has it as unsent. */
+  settled(clientMsgId: string): void {
+    this.#isChanged = true;
+    this.#chats?.settled(clientMsgId);
+    for (const { messages } of this.#open.values()) {
+      messages.timeline.settled(clientMsgId);
+    }
+  }
+
   /** Removes a request that the server refused, from all views. */
   dismiss(clientMsgId: string): void {
     this.#isChanged = true;

@@ -75,6 +75,10 @@ export class Window {
       const end = Math.min(upTo(isStuck({ after_seq: whole }) ? END : whole), above + this.#newer);
       this.#newer -= end - above;
       const to = end > above ? (rows[end - 1] ?? this.to) : this.to;
+      // Without a network, the first entries come from behind a gap, and those below them come later.
+      if (end > above && allWithin(timeline.spans, { from: this.from, to: this.from }).length === 0) {
+        this.from = rows[above] ?? this.from;
+      }
       const isEnd = end === rows.length && timeline.isKnown && endOfWhole(timeline, to) >= timeline.lastSeq;
       this.to = isEnd ? undefined : to;
     }

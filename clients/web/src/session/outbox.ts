@@ -43,6 +43,7 @@ interface Session extends Core {
     hasBegun(id: string): boolean;
     isPassed(id: string, seq: number): boolean;
     stored(id: string, seq: number, acknowledged: boolean): void;
+    shown(id: string): number;
   };
 }
 
@@ -211,6 +212,9 @@ export class Outbox {
     this.#session.answer(entry.waiter, stored);
     // If all earlier entries were acknowledged, the server has raised the delivered mark to this one.
     conversations.stored(conversation_id, seq, entry.ackedBefore === seq - 1);
+    if (conversations.shown(conversation_id) >= seq) {
+      this.#session.views.settled(clientMsgId);
+    }
     const message = ownEntry(me, request, stored);
     if (!entry.told && conversations.isPassed(conversation_id, seq)) {
       this.#session.tell({ type: "message", message, missed: false });
