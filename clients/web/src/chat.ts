@@ -19,7 +19,7 @@ import type { MediaDraft } from "./media.ts";
 import type { Draft, GroupInfo, Page, Role, Side } from "./protocol.ts";
 import type { Target } from "./saved.ts";
 import type { DraftText } from "./store/types.ts";
-import { type Changing, MessagesView, type OpenViews } from "./view.ts";
+import { type Changing, MessagesView, type OpenViews, Roster } from "./view.ts";
 
 /**
  * A conversation: direct, a group or a channel.
@@ -58,6 +58,12 @@ export class Chat {
   messages({ at = "newest" }: { at?: At | undefined } = {}): MessagesView {
     const of = { messages: { with: this.#target, at } };
     return this.#views.find(of, () => new MessagesView(this.#views, of, this.id));
+  }
+
+  /** Opens a view of the members of this group or channel, with their roles and marks. */
+  roster(): Roster {
+    const of = { members: this.id };
+    return this.#views.find(of, () => new Roster(this.#views, of));
   }
 
   /** Sends a text. */

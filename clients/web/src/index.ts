@@ -1,6 +1,7 @@
 export type { Sent } from "./actions.ts";
 export type { Filter, ListSnapshot } from "./chat/conversations.ts";
 export type { Item, MessageItem, Progress, Refused, Reply, Run } from "./chat/item.ts";
+export type { MemberRow, RosterSnapshot } from "./chat/roster.ts";
 export type { ChatRow, Line } from "./chat/row.ts";
 export type { Screen } from "./chat/views.ts";
 export type { At } from "./chat/window.ts";
@@ -77,4 +78,4 @@ export type { Database, Key, Mode, Range, Storage, Table, Transaction } from "./
 export { indexedDbStorage } from "./store/indexeddb.ts";
 export { type KeyValueStore, keyValueStorage } from "./store/key-value.ts";
 export { memoryStorage } from "./store/memory.ts";
-export { type Changing, ChatList, MessagesView, View } from "./view.ts";
+export { type Changing, ChatList, MessagesView, Roster, View } from "./view.ts";

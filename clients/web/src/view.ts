@@ -2,6 +2,7 @@
 
 import type { Filter, ListSnapshot } from "./chat/conversations.ts";
 import type { Item } from "./chat/item.ts";
+import type { MemberRow, RosterSnapshot } from "./chat/roster.ts";
 import type { ChatRow } from "./chat/row.ts";
 import type { Act, Screen, Shown, ViewId, ViewOf } from "./chat/views.ts";
 import type { At } from "./chat/window.ts";
@@ -160,6 +161,18 @@ export class ChatList extends View<ListSnapshot> {
 
   protected override read(shown: Shown): ListSnapshot | undefined {
     return "chats" in shown ? shown.chats : undefined;
+  }
+}
+
+/** A view of the members of a group or a channel. */
+export class Roster extends View<RosterSnapshot> {
+  /** The owner, the admins and then the others. A row that did not change is the same object as before. */
+  get members(): readonly MemberRow[] {
+    return this.getSnapshot()?.members ?? [];
+  }
+
+  protected override read(shown: Shown): RosterSnapshot | undefined {
+    return "members" in shown ? shown.members : undefined;
   }
 }
 

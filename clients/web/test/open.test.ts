@@ -210,6 +210,56 @@ it("ends a view that is closed, and begins it again with its next listener", asy
   expect(await server.asked("watch")).toMatchObject({ conversation_id: "ch_news" });
 });
 
+it("shows the members of a group, what changes them, and after a restart those of the store", async () => {
+  const storage = memoryStorage();
+  const first = await start({ storage });
+  const view = first.conversation("gr_ab").roster();
+  const brief = () => view.members.map(({ userId, role, readSeq }) => `${userId} ${role} ${readSeq}`);
+  await catchUp();
+  const member = (user_id: string, role: string) => ({ user_id, role, joined_seq: 1 });
+  await server.answer("members", { members: [member("carol", "member"), member("bob", "owner")], next_cursor: "2" });
+  expect(await server.answer("members", { members: [member("alice", "member")], next_cursor: null })).toMatchObject({
+    cursor: "2",
+  });
+  await until(view, ({ members }) => members.length === 3);
+  expect(brief()).toEqual(["bob owner 0", "alice member 0", "carol member 0"]);
+  const [bob] = view.members;
+  const entry = (seq: number, system: unknown) => ({
+    ...message(seq),
+    conversation_id: "gr_ab",
+    kind: "system",
+    body: "",
+    system,
+  });
+  server.say({
+    type: "messages.new",
+    conversation_id: "gr_ab",
+    messages: [
+      entry(1, { event: "created", title: "Trip", members: ["alice", "bob", "carol"] }),
+      entry(2, { event: "members.removed", members: ["carol"] }),
+      entry(3, { event: "role.changed", user_id: "alice", role: "admin" }),
+      entry(4, { event: "members.added", members: ["dave"] }),
+    ],
+  });
+  server.say({
+    type: "receipt.read",
+    conversation_id: "gr_ab",
+    user_id: "alice",
+    seq: 3,
+    at: "2026-11-20T10:00:02.000Z",
+  });
+  await until(view, ({ members }) => members.some(({ readSeq }) => readSeq === 3));
+  expect(brief()).toEqual(["bob owner 0", "alice admin 3", "dave member 0"]);
+  expect(view.members[0]).toBe(bob);
+  await first.close();
+  clients.length = 0;
+
+  server.status = 503;
+  const second = await start({ storage });
+  const later = await until(second.conversation("gr_ab").roster(), ({ members }) => members.length === 3);
+  expect(later.members.map(({ userId }) => userId)).toEqual(["bob", "alice", "carol"]);
+});
+
 it("tells how the connection is doing, and each event", async () => {
   const client = await start();
   const types: string[] = [];

@@ -379,15 +379,14 @@ class Play {
   #expectShown({ view, ...expected }: Step): void {
     const shown = this.#shown.get(view) ?? fail(`the view ${view} has not changed`);
     this.#shown.delete(view);
-    const found: Record<string, unknown> =
-      "chats" in shown
-        ? { rows: shown.chats.rows.map(briefRow), unread: shown.chats.unread }
-        : {
-            items: shown.messages.items.map(briefItem),
-            unread: shown.messages.unread,
-            has_older: shown.messages.hasOlder,
-            has_newer: shown.messages.hasNewer,
-          };
+    const found: Record<string, unknown> = {};
+    if ("chats" in shown) {
+      const { rows, unread } = shown.chats;
+      Object.assign(found, { rows: rows.map(briefRow), unread });
+    } else if ("messages" in shown) {
+      const { items, unread, hasOlder: has_older, hasNewer: has_newer } = shown.messages;
+      Object.assign(found, { items: items.map(briefItem), unread, has_older, has_newer });
+    }
     for (const [name, value] of Object.entries(expected)) {
       expect(found[name], name).toEqual(value);
     }

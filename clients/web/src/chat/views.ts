@@ -4,9 +4,11 @@ import type { ClientEvent } from "../events.ts";
 import {
   type ChannelsResult,
   type Conversation,
+  type GroupMember,
   type HistoryResult,
   type InboxResult,
   limits,
+  type MembersResult,
   type PresenceResult,
   type ReceiptsResult,
   type WatchResult,
@@ -18,6 +20,7 @@ import type { CallRequest, CallResult, Waiter } from "../session/waiter.ts";
 import { type DraftText, type Found, type Load, type LoadId, PAGE } from "../store/types.ts";
 import { Conversations, type Filter, type ListSnapshot, noRows } from "./conversations.ts";
 import { Messages, type Snapshot } from "./messages.ts";
+import { Roster, type RosterSnapshot } from "./roster.ts";
 import type { ChatRow } from "./row.ts";
 import { same } from "./same.ts";
 import type { At } from "./window.ts";
@@ -26,8 +29,8 @@ import type { Zone } from "./zone.ts";
 /** A view of the app, by the number that the app gave it. */
 export type ViewId = number;
 
-/** The content of a view: the chat list, or a conversation, which need not exist yet. */
-export type ViewOf = { chats: Filter } | { messages: { with: Target; at: At } };
+/** The content of a view: the chat list, a conversation, which need not exist yet, or the members of one. */
+export type ViewOf = { chats: Filter } | { messages: { with: Target; at: At } } | { members: string };
 
 /**
  * An act of the user in a view.
@@ -40,7 +43,7 @@ export type ViewOf = { chats: Filter } | { messages: { with: Target; at: At } };
 export type Act = "older" | "newer" | { filter: Filter } | { jump: At } | { seen: string };
 
 /** The content of a view at some time. */
-export type Shown = { chats: ListSnapshot } | { messages: Screen };
+export type Shown = { chats: ListSnapshot } | { messages: Screen } | { members: RosterSnapshot };
 
 /** The content of the view of a conversation. */
 export interface Screen extends Snapshot {
@@ -63,7 +66,9 @@ export type Need =
   /** The last users whose presence was watched are no longer shown. */
   | { need: "unwatchPresence" }
   /** The whole chat list has come. */
-  | { need: "listed" };
+  | { need: "listed" }
+  /** All members of a conversation have come. */
+  | { need: "members"; conversation_id: string; members: readonly GroupMember[] };
 
 interface List {
   filter: Filter;
@@ -103,9 +108,10 @@ export class Views {
   #isCaughtUp = false;
   #lists = new Map<ViewId, List>();
   #open = new Map<ViewId, Conversing>();
+  #rosters = new Map<ViewId, Roster>();
   /** The requests under way: for the whole list, for its first rows, and for the channels. */
   #asks = { list: false, rows: false, channels: false };
-  #loads = new Map<LoadId, { view: Conversing; side: Side }>();
+  #loads = new Map<LoadId, { view: Conversing; side: Side } | Roster>();
   #lastLoad: LoadId = 0;
   /** The users whose presence is watched. */
   #watched: string[] = [];
@@ -135,6 +141,9 @@ export class Views {
     for (const { messages } of this.#open.values()) {
       messages.event(event, now);
     }
+    for (const roster of this.#rosters.values()) {
+      roster.event(event);
+    }
     if (event.type === "message") {
       this.#came(this.#chats, event.message);
     }
@@ -142,6 +151,9 @@ export class Views {
       this.#listAll();
       for (const view of this.#open.values()) {
         this.#askMarks(view);
+      }
+      for (const roster of this.#rosters.values()) {
+        this.#askMembers(roster);
       }
     }
   }
@@ -222,9 +234,11 @@ export class Views {
     this.#isChanged = true;
     const [chats, wanted] = [this.#chats, this.#loads.get(load)];
     this.#loads.delete(load);
-    if (chats && wanted) {
+    if (wanted instanceof Roster) {
+      wanted.loaded(found.found === "members" ? found.members : []);
+    } else if (chats && wanted) {
       loadedIn(wanted.view, wanted.side, found, chats);
-    } else if (chats && found.found !== "window" && !this.#isStarted) {
+    } else if (chats && !this.#isStarted) {
       this.#isStarted = true;
       const { chats: rows, drafts } = found.found === "start" ? found : { chats: [], drafts: [] };
       for (const row of rows) {
@@ -256,6 +270,13 @@ export class Views {
     }
     if ("chats" in of) {
       this.#lists.set(view, { filter: of.chats, shown: undefined });
+      return;
+    }
+    if ("members" in of) {
+      const roster = new Roster(of.members);
+      this.#rosters.set(view, roster);
+      this.#loads.set(this.#load({ load: "members", conversation_id: of.members }), roster);
+      this.#askMembers(roster);
       return;
     }
     const { with: target, at } = of.messages;
@@ -324,6 +345,7 @@ export class Views {
   /** Closes a view. */
   close(view: ViewId): void {
     this.#lists.delete(view);
+    this.#rosters.delete(view);
     const closed = this.#open.get(view);
     if (closed) {
       this.#open.delete(view);
@@ -428,6 +450,12 @@ export class Views {
           open.shown = { conversationId, chat, ...snapshot };
           changed.push({ view, shown: { messages: open.shown } });
         }
+      }
+    }
+    for (const [view, roster] of this.#rosters) {
+      const members = roster.changed();
+      if (members) {
+        changed.push({ view, shown: { members } });
       }
     }
     this.#changesAt = chats.changesAt(now, at);
@@ -540,6 +568,26 @@ export class Views {
       this.#ask({ action: "receipts", conversation_id, limit: MARKS, ...cursorOf(cursor) }, answered, refused);
     };
     ask(undefined);
+  }
+
+  /** Requests all members. No event has reported who joined or left while this device was away. */
+  #askMembers(roster: Roster): void {
+    const { conversationId: conversation_id } = roster;
+    const ask = (cursor: string | undefined) => {
+      const answered = (page: MembersResult) => {
+        const members = roster.page(page);
+        if (members) {
+          this.#needs.push({ need: "members", conversation_id, members });
+        } else {
+          ask(page.next_cursor ?? undefined);
+        }
+      };
+      const request = { action: "members", conversation_id, limit: limits.MEMBERS_LIMIT_MAX } as const;
+      this.#ask({ ...request, ...cursorOf(cursor) }, answered, () => roster.lost());
+    };
+    if (this.#isCaughtUp && roster.ask()) {
+      ask(undefined);
+    }
   }
 
   #load(what: Load): LoadId {

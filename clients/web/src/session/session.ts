@@ -315,6 +315,9 @@ export class Session extends Core {
         case "unwatchPresence":
           this.presences.forget();
           break;
+        case "members":
+          this.store({ members: { conversation_id: need.conversation_id, members: need.members } });
+          break;
         case "listed":
           if (this.keeper === "store") {
             this.save({ listed: true });

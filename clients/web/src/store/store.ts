@@ -137,9 +137,12 @@ export class Store {
       if (what.load === "start") {
         return { found: "start", chats: await chatsOf(transaction), drafts: await draftsOf(transaction) };
       }
-      const { conversation_id, side } = what;
+      const { conversation_id } = what;
       const rows = new Rows(transaction, this.me, this.#database.keepsFiles);
-      const { window, places } = await windowOf(rows, conversation_id, side, PAGE);
+      if (what.load === "members") {
+        return { found: "members", members: await rows.members(conversation_id) };
+      }
+      const { window, places } = await windowOf(rows, conversation_id, what.side, PAGE);
       const row = await rows.row(conversation_id);
       const members = await rows.members(conversation_id);
       return { found: "window", members, window, places, ...(row ? { row } : {}) };

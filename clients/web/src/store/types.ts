@@ -69,7 +69,9 @@ export type Load =
   /** The chat list and the drafts. */
   | { load: "start" }
   /** `PAGE` messages of a conversation on one side, its row and its members. */
-  | { load: "window"; conversation_id: string; side: Side };
+  | { load: "window"; conversation_id: string; side: Side }
+  /** The members of a conversation. */
+  | { load: "members"; conversation_id: string };
 
 /** The result of a `Load`. */
 export type Found =
@@ -77,6 +79,7 @@ export type Found =
   | { found: "nothing" }
   /** The rows of the chat list, the conversation with the newest message first, and all drafts. */
   | { found: "start"; chats: Conversation[]; drafts: { target: Target; draft: DraftText }[] }
+  | { found: "members"; members: KnownMember[] }
   | {
       found: "window";
       /** The row of the chat list. */
