@@ -93,9 +93,10 @@ it("keeps the bytes that a message carries, and what the server calls them, unti
   expect(await (second && fileOf(second))?.text()).toBe("bytes");
 });
 
-it("never lowers a mark, also where two clients write without locks", async () => {
+it("never lowers a mark, and is written by the client that opened it last, also without locks", async () => {
   const [one, other] = [await open("frank"), await open("frank")];
-  await write(one, held("dm_ab", 5), held("dm_ac", 1));
+  await expect(write(one, held("dm_ab", 9))).rejects.toMatchObject({ code: "storage_busy" });
+  await write(other, held("dm_ab", 5), held("dm_ac", 1));
   await write(other, held("dm_ab", 4), held("dm_ac", 2), held("dm_ad", 0));
   const marks = [...(await load("frank")).held];
   expect(marks).toEqual([
