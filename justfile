@@ -111,6 +111,11 @@ browser: node chromium
     cargo build --workspace --bins
     cd apps/demo && npm run browser
 
+# Tabs of a browser that are closed, reloaded and killed at random: `just tabs 1000`
+tabs ROUNDS="1000": node chromium
+    cargo build --bin pigeonhole
+    cd apps/demo && TABS_ROUNDS={{ROUNDS}} npx vitest run --dir browser tabs
+
 # The sample in Dart: parsed. Installs a parser
 samples-check: tools
     python tools/scripts/samples.py

@@ -2,7 +2,7 @@
 
 import { open } from "@pigeonhole/client";
 
-/** What the test calls in the page. */
+/** The calls of the test in the page. */
 export interface TabsPage {
   /** Resolves when the text is in the outbox. */
   say(text: string): Promise<void>;

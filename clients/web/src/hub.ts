@@ -149,7 +149,7 @@ export class Hub {
     this.#members.delete(id);
   }
 
-  /** Another tab leads from now on. It gets the requests that have no answer. */
+  /** Another tab leads from now on. The requests without an answer go there. */
   stop(): Promise<void> {
     this.#isOver = true;
     return this.#driver.stop();

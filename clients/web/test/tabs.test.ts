@@ -23,7 +23,7 @@ class Chat {
   readonly messages: Message[] = [];
   /** The actions that have come. */
   readonly asked: Frame[] = [];
-  /** While it is set, a message is not answered. */
+  /** While this is set, messages get no reply. */
   isDeaf = false;
   #sockets: WebSocketServer;
 
