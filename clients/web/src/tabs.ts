@@ -18,7 +18,7 @@ import { type Answer, type Ask, errorOf, eventOf, Hub, plainEvent, type Tab, typ
 import type { Queued } from "./saved.ts";
 import type { Stored } from "./session/entry.ts";
 import type { CallRequest, CallResult } from "./session/waiter.ts";
-import { type Shared, type Storage, VERSION } from "./store/database.ts";
+import type { Shared, Storage } from "./store/database.ts";
 import { watchSurroundings } from "./surroundings.ts";
 import { uuid } from "./uuid.ts";
 
@@ -62,6 +62,12 @@ type Post =
   | { from: TabId; to: TabId; n: number; answer: Answer }
   | { from: TabId; to: TabId; view: ViewId; shown: Shown }
   | { from: TabId; event: ClientEvent };
+
+/** A post with the version of the tables, by which tabs of each version know whether they can read it. */
+interface Envelope {
+  version: number;
+  post: Post;
+}
 
 /** A request without its answer. */
 interface Pending {
@@ -360,7 +366,21 @@ export class Tabs implements Engine {
   };
 
   #post(post: Post): void {
-    this.#channel?.postMessage(post);
+    const { version } = this.#options.shared;
+    this.#channel?.postMessage({ version, post } satisfies Envelope);
+  }
+
+  /** Takes what another tab has posted, which can be of another version of the app. */
+  #heard({ version, post }: Envelope): void {
+    const own = this.#options.shared.version;
+    if (version > own) {
+      this.#outdated();
+    } else if (version === own) {
+      this.#received(post);
+    } else if (this.#lead?.hub) {
+      // Any post shows an old page that its version is old.
+      this.#announce();
+    }
   }
 
   #received(post: Post): void {
@@ -369,7 +389,7 @@ export class Tabs implements Engine {
     }
     if ("hello" in post) {
       if (this.#lead?.hub) {
-        this.#post({ from: this.#id, to: post.from, leads: this.me, state: this.#state });
+        this.#announce(post.from);
       }
     } else if ("leads" in post) {
       this.#lost();
@@ -426,8 +446,8 @@ export class Tabs implements Engine {
     const { platform, shared } = this.#options;
     this.#leaving = new AbortController();
     const { signal } = this.#leaving;
-    this.#channel = platform.channel(`${shared.name} ${VERSION}`);
-    this.#channel.onmessage = ({ data }) => this.#received(data as Post);
+    this.#channel = platform.channel(shared.name);
+    this.#channel.onmessage = ({ data }) => this.#heard(data as Envelope);
     const left = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
     // First, so that the leader can tell when this tab is gone.
     this.#request(this.#id, () => {
@@ -480,9 +500,13 @@ export class Tabs implements Engine {
     }
     this.#leader = undefined;
     this.#tabs.clear();
-    this.#post({ from: this.#id, leads: this.me, state: this.#state });
+    this.#announce();
     this.#leads(this.#id, this.#state);
     await lead.lost;
+  }
+
+  #announce(to?: TabId): void {
+    this.#post({ from: this.#id, leads: this.me, state: this.#state, ...(to === undefined ? {} : { to }) });
   }
 
   /** This tab can't lead. Another one may, or this one later. */
@@ -534,8 +558,13 @@ export class Tabs implements Engine {
   /** A later version of the app has the store now. */
   #outdated(): void {
     if (!this.#isClosed) {
+      const error = new PigeonholeError(
+        "newer",
+        "a later version of the app runs in another tab: load this page again",
+      );
       this.#unwatch();
-      this.#end(new PigeonholeError("newer", "a later version of the app runs in another tab: load this page again"));
+      this.#end(error);
+      this.#refused?.(error);
       this.#app.tell({ type: "reload" });
     }
   }

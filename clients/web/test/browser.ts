@@ -160,7 +160,7 @@ export class Page implements Platform {
         close: () => database.close(),
       };
     };
-    return { name: shared.name, open };
+    return { ...shared, open };
   }
 
   die(): void {

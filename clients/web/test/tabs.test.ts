@@ -9,6 +9,8 @@ import type { Message } from "../src/frames.ts";
 import { directConversationId } from "../src/made-ids.ts";
 import { Events, Pigeonhole } from "../src/pigeonhole.ts";
 import { start } from "../src/start.ts";
+import type { Shared } from "../src/store/database.ts";
+import { MemoryDatabase } from "../src/store/memory.ts";
 import { Tabs } from "../src/tabs.ts";
 import { Browser, type Page } from "./browser.ts";
 
@@ -145,7 +147,20 @@ afterEach(async () => {
   await chat.stop();
 });
 
-async function tab(userId = "alice", page = browser.page()): Promise<Tab> {
+/** Opens the tables as another version does. */
+function opened(version: number): Promise<IDBDatabase> {
+  return new Promise((resolve, reject) => {
+    const request = indexedDB.open(`pigeonhole:tabs ${last}`, version);
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}
+
+async function tab(
+  userId = "alice",
+  page = browser.page(),
+  shared: Shared = page.storage(`tabs ${last}`),
+): Promise<Tab> {
   const app = new Events();
   const events: ClientEvent[] = [];
   app.listen((event) => events.push(event));
@@ -153,7 +168,7 @@ async function tab(userId = "alice", page = browser.page()): Promise<Tab> {
   const config = { url: chat.url, userId, token: () => "a.b.c", webSocket: page.webSocket, timing };
   const tabs = await Tabs.open({
     me: userId,
-    shared: page.storage(`tabs ${last}`),
+    shared,
     platform: page,
     start: (storage, app) => start(config, storage, "store", app),
     app,
@@ -254,19 +269,30 @@ it("carries a request out once that a tab had to repeat", async () => {
   expect(chat.asked.filter(({ action }) => action === "settings").map(({ set }) => set.blocked)).toEqual([true, false]);
 });
 
-it("makes way for a later version of the app", async () => {
+it("makes way for a later version of the app, in another tab", async () => {
   const [first, second] = [await tab(), await tab()];
   await until(() => chat.connections === 1);
-  const later = await new Promise<IDBDatabase>((resolve, reject) => {
-    const request = indexedDB.open(`pigeonhole:tabs ${last}`, 99);
-    request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(request.error);
-  });
-  later.close();
+  const open = async () => {
+    (await opened(99)).close();
+    return new MemoryDatabase();
+  };
+  const later = await tab("alice", browser.page(), { name: `pigeonhole:tabs ${last}`, version: 99, open });
+  await until(() => [first, second].every(({ events }) => events.some(({ type }) => type === "reload")));
+  await until(() => chat.connections === 1);
+  await expect(first.client.direct("bob").send("late")).rejects.toMatchObject({ code: "closed" });
+  await (await later.client.direct("bob").send("from the later version")).stored;
+  // An old page, from a cache, leaves it alone.
+  await expect(tab()).rejects.toMatchObject({ code: "newer" });
+  await (await later.client.direct("bob").send("again")).stored;
+  expect(chat.connections).toBe(1);
+});
+
+it("makes way for a later version that needs the database", async () => {
+  const [first, second] = [await tab(), await tab()];
+  await until(() => chat.connections === 1);
+  (await opened(99)).close();
   await until(() => [first, second].every(({ events }) => events.some(({ type }) => type === "reload")));
   await until(() => chat.connections === 0);
-  await expect(first.client.direct("bob").send("late")).rejects.toMatchObject({ code: "closed" });
-  await expect(tab()).rejects.toMatchObject({ code: "newer" });
 });
 
 it("leaves its store, socket and lock to others while the browser keeps the page for a return", async () => {

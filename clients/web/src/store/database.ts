@@ -82,6 +82,8 @@ export interface Storage {
 export interface Shared {
   /** The name of the lock. */
   readonly name: string;
+  /** The version of the tables. A tab makes way for one with a later version. */
+  readonly version: number;
   /** Opens it without the lock. `outdated` is called when a later version of the app needs it. */
   open(outdated: () => void): Promise<Database>;
 }

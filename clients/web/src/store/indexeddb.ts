@@ -35,7 +35,7 @@ class IndexedDbStorage implements Storage {
 
   constructor(name: string) {
     this.#name = name;
-    this.shared = { name, open: (outdated) => IndexedDb.open(name, () => {}, outdated) };
+    this.shared = { name, version: VERSION, open: (outdated) => IndexedDb.open(name, () => {}, outdated) };
   }
 
   async open(): Promise<Database> {
