@@ -6,7 +6,7 @@ import type { MemberRow, RosterSnapshot } from "./chat/roster.ts";
 import type { ChatRow } from "./chat/row.ts";
 import type { Act, Screen, Shown, ViewId, ViewOf } from "./chat/views.ts";
 import type { At } from "./chat/window.ts";
-import type { Engine } from "./engine.ts";
+import type { Engine, Input } from "./engine.ts";
 
 /** How long a view stays open without a listener, in milliseconds. */
 const ENDS_AFTER = 1000;
@@ -31,14 +31,19 @@ export class OpenViews {
   add(view: View<unknown>): ViewId {
     this.#lastId += 1;
     this.#open.set(this.#lastId, view);
-    this.engine.say({ open: { view: this.#lastId, of: view.of } });
+    this.say({ open: { view: this.#lastId, of: view.of } });
     return this.#lastId;
   }
 
   remove(id: ViewId): void {
     if (this.#open.delete(id)) {
-      this.engine.say({ close: id });
+      this.say({ close: id });
     }
+  }
+
+  /** Not within this call: a view shows nothing before its maker can have a listener, nor while React renders. */
+  say(input: Input): void {
+    queueMicrotask(() => this.engine.say(input));
   }
 
   show(id: ViewId, shown: Shown): void {
@@ -123,7 +128,7 @@ export abstract class View<T> implements Changing<T | undefined> {
 
   protected act(act: Act): void {
     if (this.#id !== undefined) {
-      this.#views.engine.say({ act: { view: this.#id, act } });
+      this.#views.say({ act: { view: this.#id, act } });
     }
   }
 

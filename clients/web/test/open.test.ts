@@ -197,6 +197,15 @@ it("shows a message as stored if its entry came before a restart, and its reply 
   await until(list, ({ rows }) => rows.length > 0 && !rows.map(briefRow).includes("pbob | own waiting hi"));
 });
 
+it("calls a listener with the first content of a view, although the store was read before", async () => {
+  const client = await start();
+  await until(client.conversations(), () => true);
+  const view = client.conversations({ archived: true });
+  expect(view.getSnapshot()).toBeUndefined();
+  await new Promise<void>((called) => view.subscribe(called));
+  expect(view.getSnapshot()?.rows).toEqual([]);
+});
+
 it("ends a view that is closed, and begins it again with its next listener", async () => {
   const client = await start();
   const channel = client.conversation("ch_news");
