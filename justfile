@@ -98,10 +98,11 @@ test:
 demo:
     cd apps/demo && {{npm_ci}} && npm run build
 
-# The contract by AsyncAPI's validation, checks and tests of the web client and the demo
+# The contract by AsyncAPI's validation, checks and tests of the web client, the React hooks and the demo
 web-check: node
-    python tools/scripts/advisories.py npm clients/web apps/demo
+    python tools/scripts/advisories.py npm clients/web clients/react apps/demo
     cd clients/web && npm run contract && npm run check && npm test && npm run pack-check
+    cd clients/react && npm run check && npm test
     cd apps/demo && npm run check && npm test && npm run build
 
 # The demo in a browser, against the local server
@@ -164,12 +165,13 @@ quickstarts:
 shrink:
     python3 tools/scripts/shrink.py
 
-# Install what the web client and the demo are built with
+# Install what the web client, the React hooks and the demo are built with
 [private]
 node: tools
     @# Here and not among the tools, because nothing else needs it.
     npm --version >/dev/null 2>&1 || {{pip}} --requirement tools/scripts/node.txt
     cd clients/web && {{npm_ci}}
+    cd clients/react && {{npm_ci}}
     cd apps/demo && {{npm_ci}}
 
 # Install Debian's Chromium, unless CHROMIUM names another browser like it

@@ -55,7 +55,7 @@ STORED = re.compile(
     r"\bReact(?:Request|Result|Reply)?\b(?! Native)|[\"'`]react[\"'`]|\b(?:mod|fn) react\b|^  react\(", re.M
 )
 NAMED_IN = re.compile(r"(crates|functions|clients|tools|stack)/.*|docs/(protocol|clients)\.md|events/.*|template\.yaml")
-NOT_NAMED_IN = re.compile(r"tools/scripts/house\.py|.*/examples/.*|.*README\.md")
+NOT_NAMED_IN = re.compile(r"tools/scripts/house\.py|.*/examples/.*|.*README\.md|clients/react/.*")
 
 COLUMNS_MAX = 120
 CELL_CHARACTERS_MAX = 80

@@ -1,0 +1,203 @@
+import type { Item } from "@pigeonhole/client";
+import { act, fireEvent, render, screen, waitFor } from "@testing-library/react";
+import { type ReactNode, StrictMode, useRef } from "react";
+import { renderToString } from "react-dom/server";
+import { expect, it, vi } from "vitest";
+import {
+  PigeonholeProvider,
+  useComposer,
+  useConnection,
+  useConversations,
+  useDirect,
+  useMembers,
+  useMessages,
+  usePresence,
+  useSearch,
+  useSeen,
+  useTyping,
+  useUnread,
+} from "../src/index.ts";
+import { client, ID, message, says, server } from "./setup.tsx";
+
+const within = (children: ReactNode, given: typeof client | undefined = client) => (
+  <StrictMode>
+    <PigeonholeProvider client={given}>{children}</PigeonholeProvider>
+  </StrictMode>
+);
+
+/** All hooks that show something. */
+function Everything() {
+  const { rows, unread } = useConversations();
+  const { id, row } = useDirect("bob");
+  const { items } = useMessages(id, { at: "firstUnread" });
+  const [typing, presence, members] = [useTyping(id), usePresence(id), useMembers(id)];
+  const { messages } = useSearch("ferry");
+  const seen = useSeen(id);
+  const { text, setText, send } = useComposer(id);
+  return (
+    <>
+      <p>{`list: ${rows.map(({ peerId }) => peerId).join()} ${unread} ${useUnread()}`}</p>
+      <p>{`row: ${row?.line?.text ?? "none"} ${typing.join()} ${presence?.online ?? "?"} ${members.members.length}`}</p>
+      <p>{`found: ${messages.length} ${useConnection().state}`}</p>
+      <ol>
+        {items.map((item) => (
+          <li key={item.key} ref={seen(item)}>
+            <Line item={item} />
+          </li>
+        ))}
+      </ol>
+      <input aria-label="Message" value={text} onChange={(event) => setText(event.target.value)} />
+      <button type="button" onClick={() => send()}>
+        Send
+      </button>
+    </>
+  );
+}
+
+function Line({ item }: { item: Item }) {
+  const renders = useRef(0);
+  renders.current += 1;
+  return <span>{item.type === "message" ? `${item.body} ${item.progress?.state ?? ""}`.trim() : item.type}</span>;
+}
+
+it("shows what comes, sends what is written, and keeps the draft", async () => {
+  render(within(<Everything />));
+  await server.catchUp();
+  await waitFor(() => screen.getByText("found: 0 caught_up"));
+  // The view opens at the first unread message, and must know that it is at the end.
+  await server.answer("history", { messages: [], more: false, last_seq: 0, members: [] });
+  act(() => says(message(1, "Tickets for the ferry")));
+  await waitFor(() => screen.getByText("Tickets for the ferry"));
+  await waitFor(() => screen.getByText("list: bob 1 1"));
+
+  const field = screen.getByLabelText<HTMLInputElement>("Message");
+  fireEvent.change(field, { target: { value: "I come" } });
+  expect(field.value).toBe("I come");
+  expect(await server.asked("typing")).toMatchObject({ conversation_id: ID });
+  await waitFor(() => expect(client.conversations().rows[0]?.draft).toEqual({ body: "I come" }));
+  fireEvent.click(screen.getByText("Send"));
+  expect(field.value).toBe("");
+  await waitFor(() => screen.getByText("I come waiting"));
+  const { to, body } = await server.answer("send", { ...message(2, "I come"), sender_id: "alice", duplicate: false });
+  expect([to, body]).toEqual(["bob", "I come"]);
+  await waitFor(() => screen.getByText("I come stored"));
+  await waitFor(() => expect(client.conversations().rows[0]?.draft).toBeUndefined());
+});
+
+it("draws only the item that changed", async () => {
+  const drawn: string[] = [];
+  function Watched({ item }: { item: Item }) {
+    drawn.push(item.key);
+    return <p>{item.key}</p>;
+  }
+  const lines = new Map<Item, ReactNode>();
+  function List() {
+    const { id } = useDirect("bob");
+    const { items } = useMessages(id);
+    // An element of the same object is not drawn again, as with `memo`.
+    return items.map((item) => {
+      const line = lines.get(item) ?? <Watched key={item.key} item={item} />;
+      lines.set(item, line);
+      return line;
+    });
+  }
+  render(<PigeonholeProvider client={client}>{<List />}</PigeonholeProvider>);
+  await server.catchUp();
+  says(message(1));
+  await waitFor(() => screen.getByText("s1"));
+  drawn.length = 0;
+  says({ ...message(2), sender_id: "carol" });
+  await waitFor(() => screen.getByText("s2"));
+  expect(drawn).toEqual(["s2"]);
+});
+
+it("marks an item as read once it was on the screen for 300 ms, and gives the same ref for the same key", async () => {
+  const observed = new Map<Element, (entry: object) => void>();
+  const bounds = { height: 100 };
+  vi.stubGlobal(
+    "IntersectionObserver",
+    class {
+      #callback: (entries: object[]) => void;
+      constructor(callback: (entries: object[]) => void) {
+        this.#callback = callback;
+      }
+      observe(target: Element) {
+        observed.set(target, (entry) => this.#callback([{ target, rootBounds: bounds, ...entry }]));
+      }
+      unobserve(target: Element) {
+        observed.delete(target);
+      }
+      disconnect() {
+        observed.clear();
+      }
+    },
+  );
+  const refs = new Set<unknown>();
+  function List() {
+    const { id } = useDirect("bob");
+    const seen = useSeen(id);
+    const { text, setText } = useComposer(id);
+    refs.add(seen({ key: "s1" }));
+    return (
+      <>
+        {useMessages(id).items.map((item) => (
+          <p key={item.key} ref={seen(item)}>
+            {item.key}
+          </p>
+        ))}
+        <input aria-label="Message" value={text} onChange={(event) => setText(event.target.value)} />
+      </>
+    );
+  }
+  render(<PigeonholeProvider client={client}>{<List />}</PigeonholeProvider>);
+  await server.catchUp();
+  says(message(1), message(2), message(3));
+  await server.answer("history", {
+    messages: [message(1), message(2), message(3)],
+    more: false,
+    last_seq: 3,
+    members: [],
+  });
+  const [first, second] = [await screen.findByText("s1"), await screen.findByText("s2")];
+  // Typing draws the list again, and must not observe its items anew.
+  fireEvent.change(screen.getByLabelText("Message"), { target: { value: "a" } });
+  expect(refs.size).toBe(1);
+  observed.get(first)?.({ isIntersecting: true, intersectionRatio: 0.5, intersectionRect: { height: 20 } });
+  expect(await server.answer("read", { unread: 2 })).toMatchObject({ seq: 1 });
+  // Not half of it, and then as much as fills half of the screen.
+  observed.get(second)?.({ isIntersecting: true, intersectionRatio: 0.4, intersectionRect: { height: 20 } });
+  observed.get(second)?.({ isIntersecting: true, intersectionRatio: 0.4, intersectionRect: { height: 60 } });
+  expect(await server.answer("read", { unread: 1 })).toMatchObject({ seq: 2 });
+  vi.unstubAllGlobals();
+});
+
+it("is empty on a server, while hydrating, and without a client", async () => {
+  expect(renderToString(within(<Everything />, undefined))).toContain("list:  0 0");
+  // A client that has something to show already.
+  const list = client.conversations();
+  list.subscribe(() => {});
+  await server.catchUp();
+  says(message(1));
+  await waitFor(() => expect(list.unread).toBe(1));
+  const container = document.createElement("div");
+  container.innerHTML = renderToString(within(<Everything />));
+  expect(container.innerHTML).toContain("list:  0 0");
+  document.body.append(container);
+  const errors = vi.spyOn(console, "error").mockImplementation(() => {});
+  render(within(<Everything />), { container, hydrate: true });
+  await screen.findByText("list: bob 1 1");
+  expect(errors).not.toHaveBeenCalled();
+  errors.mockRestore();
+});
+
+it("has the members of a group", async () => {
+  function Members() {
+    const { members, isLoading } = useMembers("gr_ab");
+    return <p>{isLoading ? "…" : members.map(({ userId, role }) => `${userId} ${role}`).join()}</p>;
+  }
+  render(<PigeonholeProvider client={client}>{<Members />}</PigeonholeProvider>);
+  await server.catchUp();
+  const members = [{ user_id: "bob", role: "owner", joined_seq: 1 }];
+  await server.answer("members", { members, next_cursor: null });
+  await screen.findByText("bob owner");
+});
