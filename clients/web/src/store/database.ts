@@ -7,13 +7,13 @@ export type Key = number | string | readonly (number | string)[];
 export const VERSION = 1;
 
 /**
- * The tables. Their names are those of the SQLite store, apart from `search` and `file`:
+ * The tables, named as those of the SQLite store:
  *
  * - `meta`: by name: `me`, `device`, `owner` (how often the store was opened), `num` (the last one), `caught_up`, `listed`
- * - `conversation`: by id
+ * - `conversation`: by id, with its row of the chat list and its spans
  * - `message`: by `[num, seq]`, as the message is by now. A `num` is never used again.
  * - `search`: by `[num, part]`, the words of some messages in one text
- * - `span`: by `[num, from_seq]`, and `member`: by `[num, user_id]`
+ * - `member`: by `[num, user_id]`
  * - `draft`: by its target, `outbox`: in the order of sending, `file`: the bytes of its attachments, by `client_msg_id`
  * - `unneeded`: files outside of the store that the client must still remove
  */
@@ -22,7 +22,6 @@ export const TABLES = [
   "conversation",
   "message",
   "search",
-  "span",
   "member",
   "draft",
   "outbox",

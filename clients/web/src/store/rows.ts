@@ -4,7 +4,7 @@ import { addChange, applied, type Changes, countOf, keepText, markDeleted, noCha
 import type { Conversation, Message } from "../frames.ts";
 import { isChange } from "../protocol.ts";
 import { fileOf, isQueued, type Queued, type StorageChange, type Target, withMediaId } from "../saved.ts";
-import type { Range, Table, Transaction } from "./database.ts";
+import type { Key, Range, Table, Transaction } from "./database.ts";
 import type { DraftText, KnownMember, Span } from "./types.ts";
 import { wordsOf } from "./words.ts";
 
@@ -29,6 +29,8 @@ export interface ConversationRow {
   floor_seq?: number;
   /** The number of rows of messages. */
   messages: number;
+  /** The ranges without a gap, in their order. */
+  spans: readonly Span[];
 }
 
 /** A request of the outbox. */
@@ -59,13 +61,59 @@ function of(num: number): Range {
   return { from: [num], below: [num + 1] };
 }
 
+/** A transaction that reads each row once, and writes it once, at the end. */
+export class Cache implements Transaction {
+  #transaction: Transaction;
+  #rows = new Map<string, { table: Table; key: Key; value: Promise<unknown> | unknown; isChanged: boolean }>();
+
+  constructor(transaction: Transaction) {
+    this.#transaction = transaction;
+  }
+
+  async get(table: Table, key: Key): Promise<unknown> {
+    const name = nameOf(table, key);
+    let row = this.#rows.get(name);
+    if (!row) {
+      row = { table, key, value: this.#transaction.get(table, key), isChanged: false };
+      this.#rows.set(name, row);
+    }
+    return row.value;
+  }
+
+  async range(table: Table, range?: Range): Promise<[Key, unknown][]> {
+    this.flush();
+    return this.#transaction.range(table, range);
+  }
+
+  put(table: Table, key: Key, value: unknown): void {
+    this.#rows.set(nameOf(table, key), { table, key, value, isChanged: true });
+  }
+
+  delete(table: Table, key: Key): void {
+    this.put(table, key, undefined);
+  }
+
+  /** Writes what has changed. */
+  flush(): void {
+    for (const row of this.#rows.values()) {
+      if (row.isChanged && row.value === undefined) {
+        this.#transaction.delete(row.table, row.key);
+      } else if (row.isChanged) {
+        this.#transaction.put(row.table, row.key, row.value);
+      }
+      row.isChanged = false;
+    }
+  }
+}
+
+function nameOf(table: Table, key: Key): string {
+  return JSON.stringify([table, key]);
+}
+
 export class Rows {
   readonly transaction: Transaction;
   readonly #me: string;
   readonly #keepsFiles: boolean;
-  /** The conversations of this transaction, which are written at its end. */
-  #conversations = new Map<string, ConversationRow>();
-  #changed = new Set<string>();
 
   constructor(transaction: Transaction, me: string, keepsFiles: boolean) {
     this.transaction = transaction;
@@ -73,36 +121,38 @@ export class Rows {
     this.#keepsFiles = keepsFiles;
   }
 
-  /** Writes what waits for the end of the transaction. */
-  finish(): void {
-    for (const id of this.#changed) {
-      this.transaction.put("conversation", id, this.#conversations.get(id));
-    }
+  /** Reads together what these entries change, instead of one row after another. */
+  async prefetch(entries: readonly Message[]): Promise<void> {
+    await Promise.all(
+      entries.map(async (entry) => {
+        const { conversation_id, target_seq, seq: own } = entry;
+        const seq = isChange(entry) ? (target_seq ?? own) : own;
+        const row = await this.conversation(conversation_id);
+        if (row) {
+          const { num } = row;
+          await Promise.all([this.transaction.get("message", [num, seq]), this.#linesOf(num, seq)]);
+        }
+      }),
+    );
   }
 
   // Conversations.
 
   async conversation(id: string): Promise<ConversationRow | undefined> {
-    const known =
-      this.#conversations.get(id) ?? ((await this.transaction.get("conversation", id)) as ConversationRow | undefined);
-    if (known) {
-      this.#conversations.set(id, known);
-    }
-    return known;
+    return (await this.transaction.get("conversation", id)) as ConversationRow | undefined;
   }
 
   /** Changes the row of a conversation. A conversation without a number gets a new one. */
   async change(id: string, fields: Partial<ConversationRow>): Promise<ConversationRow> {
     const row = { ...((await this.conversation(id)) ?? (await this.#begun())), ...fields };
-    this.#conversations.set(id, row);
-    this.#changed.add(id);
+    this.transaction.put("conversation", id, row);
     return row;
   }
 
   async #begun(): Promise<ConversationRow> {
     const num = (((await this.transaction.get("meta", "num")) as number | undefined) ?? 0) + 1;
     this.transaction.put("meta", "num", num);
-    return { num, messages: 0 };
+    return { num, messages: 0, spans: [] };
   }
 
   async #num(id: string): Promise<number> {
@@ -167,8 +217,8 @@ export class Rows {
 
   /** Replaces the words by which a search finds a message. */
   async #index(num: number, seq: number, message: Message | undefined): Promise<void> {
-    const key = [num, Math.floor(seq / PART)];
-    const lines = linesOf(await this.transaction.get("search", key));
+    const key = partOf(num, seq);
+    const lines = await this.#linesOf(num, seq);
     const others = lines.filter((line) => seqOf(line) !== seq);
     const words = message ? wordsOf(message.body) : [];
     if (message && words.length > 0) {
@@ -181,17 +231,18 @@ export class Rows {
     }
   }
 
+  async #linesOf(num: number, seq: number): Promise<string[]> {
+    return linesOf(await this.transaction.get("search", partOf(num, seq)));
+  }
+
   // Spans, members, drafts and files.
 
-  async spans(id: string): Promise<Span[]> {
-    const row = await this.conversation(id);
-    const found = row ? await this.transaction.range("span", of(row.num)) : [];
-    return found.map(([, value]) => value as Span);
+  async spans(id: string): Promise<readonly Span[]> {
+    return (await this.conversation(id))?.spans ?? [];
   }
 
   async setSpans(id: string, spans: readonly Span[]): Promise<void> {
-    const num = await this.#num(id);
-    await this.#replace("span", num, spans, ({ from }) => from);
+    await this.change(id, { spans });
   }
 
   async members(id: string): Promise<KnownMember[]> {
@@ -202,23 +253,19 @@ export class Rows {
 
   async setMembers(id: string, members: readonly KnownMember[]): Promise<void> {
     const num = await this.#num(id);
-    await this.#replace("member", num, members, ({ user_id }) => user_id);
-  }
-
-  async #replace<T>(table: Table, num: number, rows: readonly T[], keyOf: (row: T) => number | string): Promise<void> {
-    for (const [key] of await this.transaction.range(table, of(num))) {
-      this.transaction.delete(table, key);
+    for (const [key] of await this.transaction.range("member", of(num))) {
+      this.transaction.delete("member", key);
     }
-    for (const row of rows) {
-      this.transaction.put(table, [num, keyOf(row)], row);
+    for (const member of members) {
+      this.transaction.put("member", [num, member.user_id], member);
     }
   }
 
   setDraft(target: Target, draft: DraftText | undefined): void {
     if (draft) {
-      this.transaction.put("draft", nameOf(target), { target, draft } satisfies DraftRow);
+      this.transaction.put("draft", draftOf(target), { target, draft } satisfies DraftRow);
     } else {
-      this.transaction.delete("draft", nameOf(target));
+      this.transaction.delete("draft", draftOf(target));
     }
   }
 
@@ -265,8 +312,7 @@ export class Rows {
       const row = await this.conversation(conversation_id);
       if (row?.read_seq !== undefined && row.read_seq <= seq) {
         const { read_seq: _, ...rest } = row;
-        this.#conversations.set(conversation_id, rest);
-        this.#changed.add(conversation_id);
+        this.transaction.put("conversation", conversation_id, rest);
       }
     } else {
       const [name, value] = "listed" in change ? ["listed", true] : ["caught_up", change.caughtUp];
@@ -369,8 +415,13 @@ export function withFile(queued: Queued, file: Blob | undefined): Queued {
     : queued;
 }
 
+/** Returns the key of the text with the words of a message. */
+function partOf(num: number, seq: number): Key {
+  return [num, Math.floor(seq / PART)];
+}
+
 /** Returns the key of a draft. */
-function nameOf(target: Target): string {
+function draftOf(target: Target): string {
   return "to" in target ? `to ${target.to}` : `in ${target.conversation_id}`;
 }
 

@@ -8,6 +8,7 @@ import { uuid } from "../uuid.ts";
 import { apply, orderOfChats } from "./apply.ts";
 import type { Database, Key, Mode, Storage, Transaction } from "./database.ts";
 import {
+  Cache,
   type ConversationRow,
   type DraftRow,
   type Folded,
@@ -96,6 +97,7 @@ export class Store {
    */
   apply(writes: readonly Write[], lasting: boolean): Promise<void> {
     return this.#write(lasting ? "lasting" : "write", async (rows) => {
+      await rows.prefetch(writes.flatMap(entriesOf));
       for (const write of writes) {
         await apply(rows, this.me, write);
       }
@@ -211,12 +213,19 @@ export class Store {
       if ((await ownerOf(transaction)) !== this.#owner) {
         throw new PigeonholeError("storage_busy", "another client has taken the storage over");
       }
-      const rows = new Rows(transaction, this.me, this.#database.keepsFiles);
-      const result = await run(rows);
-      rows.finish();
+      const cache = new Cache(transaction);
+      const result = await run(new Rows(cache, this.me, this.#database.keepsFiles));
+      cache.flush();
       return result;
     });
   }
+}
+
+function entriesOf(write: Write): readonly Message[] {
+  if ("entry" in write) {
+    return [write.entry];
+  }
+  return "page" in write ? write.page.page.messages : [];
 }
 
 /** The owner of an open store: its user's installation, and the number of this opening. */
@@ -347,7 +356,7 @@ async function windowOf(
     isLast = page.length < wanted;
   }
   const messages = isAfter ? found : found.reverse();
-  return { window: { messages, spans: await rows.spans(id) }, places };
+  return { window: { messages, spans: [...(await rows.spans(id))] }, places };
 }
 
 /** Returns what to remove next. `undefined`: the store is small enough, or nothing may go. */
