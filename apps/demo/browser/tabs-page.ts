@@ -11,6 +11,8 @@ export interface TabsPage {
   /** The texts of this word on this device, each as often as the store has it. */
   stored(word: string): Promise<string[]>;
   state(): string;
+  /** Whether a later version of the page runs in another tab. */
+  isOld(): boolean;
 }
 
 declare global {
@@ -30,7 +32,11 @@ async function begin(): Promise<void> {
   });
   const chat = client.direct(peer);
   const view = chat.messages();
+  let isOld = false;
   view.subscribe(() => {});
+  client.onEvent(({ type }) => {
+    isOld ||= type === "reload";
+  });
   window.tabs = {
     say: async (text) => {
       await chat.send(text);
@@ -39,6 +45,7 @@ async function begin(): Promise<void> {
     texts: () => view.items.flatMap((item) => (item.type === "message" ? [item.body] : [])),
     stored: async (word) => (await client.search(word, 100_000)).map(({ body }) => body),
     state: () => client.connection.getSnapshot().state,
+    isOld: () => isOld,
   };
 }
 

@@ -3,9 +3,9 @@
 
 import { fileURLToPath } from "node:url";
 import type { BrowserContext, Page } from "playwright-core";
-import { build } from "vite";
+import { build, type Plugin } from "vite";
 import { expect, it } from "vitest";
-import { Stage } from "./stage.ts";
+import { Stage, TEST_MS_MAX } from "./stage.ts";
 import type {} from "./tabs-page.ts";
 
 const ROUNDS = Number(process.env.TABS_ROUNDS ?? 12);
@@ -20,11 +20,21 @@ const ENDS = ["close", "reload", "crash", "nothing"] as const;
 
 const stage = new Stage();
 
-async function bundled(): Promise<string> {
+/** Returns the page's program, with this version of the client's tables. */
+async function bundled(version?: number): Promise<string> {
   const source = fileURLToPath(new URL("../../../clients/web/src/index.ts", import.meta.url));
+  const own = /VERSION = \d+/;
+  const versioned: Plugin = {
+    name: "version",
+    transform: (code, id) =>
+      version !== undefined && id.endsWith("/store/database.ts") && own.test(code)
+        ? code.replace(own, `VERSION = ${version}`)
+        : null,
+  };
   const built = await build({
     configFile: false,
     logLevel: "silent",
+    plugins: [versioned],
     resolve: { alias: { "@pigeonhole/client": source } },
     build: {
       write: false,
@@ -42,29 +52,32 @@ class Profile {
   readonly pages: Page[] = [];
   #context: BrowserContext;
   #url: string;
+  #script: string;
 
   static async of(user: string, peer: string, script: string): Promise<Profile> {
     const visitor = await stage.arrive();
     // A page that goes cuts its requests.
     visitor.mayFail = true;
     const { context } = visitor;
-    await context.addInitScript(script);
     // The page of the server that only has data has no icon.
     await context.route("**/favicon.ico", (route) => route.fulfill({ status: 204 }));
-    const profile = new Profile(context, `${stage.server.url}local?user=${user}&user=${peer}`);
+    const profile = new Profile(context, `${stage.server.url}local?user=${user}&user=${peer}`, script);
     await context.exposeBinding("taken", (_, text: string) => {
       profile.taken.add(text);
     });
     return profile;
   }
 
-  private constructor(context: BrowserContext, url: string) {
+  private constructor(context: BrowserContext, url: string, script: string) {
     this.#context = context;
     this.#url = url;
+    this.#script = script;
   }
 
-  async open(): Promise<Page> {
+  /** Opens a tab, which runs the same program after a reload. */
+  async open(script = this.#script): Promise<Page> {
     const page = await this.#context.newPage();
+    await page.addInitScript(script);
     await page.goto(this.#url);
     this.pages.push(page);
     return page;
@@ -131,4 +144,23 @@ it(
     }
   },
   2 * SETTLE_MS_MAX + ROUNDS * ROUND_MS_MAX,
+);
+
+it(
+  "tabs of an earlier version make way, and keep what they had",
+  async () => {
+    const profile = await Profile.of("carol", "dan", await bundled());
+    const old = [await profile.open(), await profile.open()];
+    await Promise.all(old.map(ready));
+    await old[1]?.evaluate(() => window.tabs.say("from the earlier version"));
+    const later = await profile.open(await bundled(99));
+    await ready(later);
+    for (const page of old) {
+      await page.waitForFunction(() => window.tabs.isOld());
+    }
+    await later.waitForFunction(() => window.tabs.texts().includes("from the earlier version"));
+    await later.evaluate(() => window.tabs.say("from the later version"));
+    await later.waitForFunction(() => window.tabs.texts().length === 2);
+  },
+  TEST_MS_MAX,
 );

@@ -149,10 +149,13 @@ async function lock(name: string): Promise<() => void> {
 }
 
 async function open(name: string): Promise<IDBDatabase> {
-  // The first version of these tables. Earlier ones, which were never released, had other tables.
   const request = indexedDB.open(name, FIRST_VERSION + VERSION);
-  request.onupgradeneeded = () => {
+  request.onupgradeneeded = ({ oldVersion }) => {
     const database = request.result;
+    if (oldVersion > FIRST_VERSION) {
+      // Its tables are those of this version.
+      return;
+    }
     for (const store of [...database.objectStoreNames]) {
       database.deleteObjectStore(store);
     }
