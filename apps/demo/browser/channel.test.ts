@@ -20,7 +20,7 @@ test("a channel is made, joined by its id and from the list, and what its admin 
   const [abe, bea, cal] = await sideBySide(page, "abe", "bea", "cal");
   await abe.toChats();
   await abe.makeChannel("Town <b>news</b>");
-  await abe.line("You made the channel “Town <b>news</b>”").waitFor();
+  await abe.line("You created the channel “Town <b>news</b>”").waitFor();
   await abe.say("Before anybody was there");
   await abe.hasTicks("Before anybody", "Stored");
   const id = await idOf(abe);
@@ -101,14 +101,14 @@ test("a channel of which admins decide who joins, made without a connection; a p
   await dex.isState("Offline");
   const forms = await dex.openChannels();
   await forms.getByRole("textbox", { name: "Title" }).fill("Board");
-  await forms.getByRole("checkbox", { name: "Everybody may join" }).uncheck();
+  await forms.getByRole("checkbox", { name: "Anyone can join" }).uncheck();
   await forms.getByRole("button", { name: "Create" }).click();
-  await dex.root.getByText("The channel is not made yet.").waitFor();
+  await dex.root.getByText("The channel is not created yet.").waitFor();
   await page.reload();
   await dex.isState("Offline: switched off here");
   await dex.connection().click();
   await dex.chat("Board").click();
-  await dex.line("You made the channel “Board”").waitFor();
+  await dex.line("You created the channel “Board”").waitFor();
   const id = await idOf(dex);
   await eli.isState("Online");
   await eli.joinChannel(id);

@@ -126,7 +126,7 @@ test("a reload keeps what was not sent yet, and the server being killed keeps th
   await emma.isState("Offline: switched off here");
   await emma.hasTicks("first", "Waiting for a connection");
   await emma.hasTicks("second", "Waiting for a connection");
-  await emma.message("What was said before comes with the connection").waitFor();
+  await emma.message("Earlier messages appear once you are online").waitFor();
 
   await stage.server.kill();
   await finn.isState("Offline");
@@ -260,7 +260,7 @@ test("a tab of one's own is another device: it is told what the first one reads 
   await hugo.hasUnread("gina", 1);
   const [own] = await Promise.all([
     visitor.context.waitForEvent("page"),
-    hugo.root.getByRole("link", { name: "hugo in a tab of their own" }).click(),
+    hugo.root.getByRole("link", { name: "hugo in a new tab" }).click(),
   ]);
   const second = new Pane(own, "hugo");
   await second.isState("Online");
@@ -300,7 +300,7 @@ test("a message that can't be sent says why, and markup in one stays text", asyn
   const [kim, lea] = sideBySide(page, "kim", "lea");
   await kim.isState("Online");
   await kim.say("x".repeat(17_000));
-  await kim.hasTicks("Not sent: it is too long: some 16,000 letters are the most", "Not sent");
+  await kim.hasTicks("Not sent: it is too long: up to 16,000 letters", "Not sent");
   await kim.hasPreview("lea", "Not sent: xxx");
   await screenshot(page, "too-long");
   // Back into the field, to be made shorter.
@@ -376,7 +376,7 @@ test("who is switched off is rung on their phone, and what they read elsewhere g
   await vera.isState("Online");
   expect(await vera.phone().count()).toBe(0);
   await vera.connection().click();
-  await vera.phone().getByText("What is written to vera now rings here").waitFor();
+  await vera.phone().getByText("A message to vera appears here").waitFor();
   await tess.say("Are you there?");
   await vera.notification("Are you there?").waitFor();
   // The next one takes its place.
@@ -399,7 +399,7 @@ test("who is switched off is rung on their phone, and what they read elsewhere g
   await tess.hasTicks("And now?", "Read");
   expect(await vera.phone().count()).toBe(0);
   await vera.connection().click();
-  await vera.phone().getByText("What is written to vera now rings here").waitFor();
+  await vera.phone().getByText("A message to vera appears here").waitFor();
 });
 
 test("what was said is edited, answered, reacted to and deleted, before the eyes of the other", async () => {
@@ -437,7 +437,7 @@ test("what was said is edited, answered, reacted to and deleted, before the eyes
   await vic.pick("at ten", "Reply");
   await vic.root.getByText("Reply to uma").waitFor();
   await vic.say("I will be there");
-  await uma.message("I will be there").getByRole("button", { name: "In answer to uma" }).click();
+  await uma.message("I will be there").getByRole("button", { name: "In reply to uma" }).click();
   expect(await uma.message("You: The train").evaluate((message) => message === document.activeElement)).toBe(true);
   // The quote changes with the quoted message.
   await uma.pick("You: The train", "Edit");
@@ -497,12 +497,12 @@ test("one sees who writes, who is there, and when they were", async () => {
       },
       { timeout: TEST_MS_MAX },
     )
-    .toBe("writes …");
+    .toBe("typing …");
   await xena.field().fill("Yes");
-  await wim.hasPreview("xena", "writes …");
+  await wim.hasPreview("xena", "typing …");
   await xena.field().press("Enter");
   await wim.message("Yes").waitFor();
-  expect(await wim.root.locator(".presence").textContent()).not.toBe("writes …");
+  expect(await wim.root.locator(".presence").textContent()).not.toBe("typing …");
 
   await train.context.close();
   stage.visitors.splice(stage.visitors.indexOf(train), 1);
@@ -550,7 +550,7 @@ test("changes wait for a connection, and over a reload; one that is refused is t
   // Zita edits nothing of yan's; but she can react to what is deleted by then.
   await zita.pick("two", "😮");
   await yan.connection().click();
-  await zita.message("four").getByRole("button", { name: "In answer to yan" }).waitFor();
+  await zita.message("four").getByRole("button", { name: "In reply to yan" }).waitFor();
   await zita.reaction("three", "👍 1").waitFor();
   expect(await zita.bodies()).toEqual(["uno", "This message was deleted", "three", "four"]);
   await yan.hasTicks("four", "Read");

@@ -12,10 +12,10 @@ test("a group is made by hand, three chat in it, and its owner changes who is in
   const [fay, gus, hal] = await sideBySide(page, "fay", "gus", "hal");
   await fay.toChats();
   await fay.makeGroup("Summer <b>trip</b>", "gus, hal");
-  await fay.line("You made the group “Summer <b>trip</b>” with gus and hal").waitFor();
-  await gus.hasPreview("Summer <b>trip</b>", "fay made the group");
+  await fay.line("You created the group “Summer <b>trip</b>” with gus and hal").waitFor();
+  await gus.hasPreview("Summer <b>trip</b>", "fay created the group");
   await gus.chat("Summer <b>trip</b>").click();
-  await gus.line("fay made the group “Summer <b>trip</b>” with you and hal").waitFor();
+  await gus.line("fay created the group “Summer <b>trip</b>” with you and hal").waitFor();
 
   // Each bubble names its author, and the menu its readers.
   await fay.say("Shall we go to the lake?");
@@ -51,7 +51,7 @@ test("a group is made by hand, three chat in it, and its owner changes who is in
     await hal.field().pressSequentially("We");
     return fay.root.locator(".presence").textContent();
   };
-  await expect.poll(writes, { timeout: TEST_MS_MAX }).toBe("gus and hal write …");
+  await expect.poll(writes, { timeout: TEST_MS_MAX }).toBe("gus and hal are typing …");
 
   // Another title, an admin, and rules.
   await fay.togglePanel();
@@ -65,11 +65,11 @@ test("a group is made by hand, three chat in it, and its owner changes who is in
   await fay.member("gus").getByText("Admin").waitFor();
   await gus.line("fay made you an admin").waitFor();
   await screenshot(page, "group-panel");
-  await fay.panel().getByLabel("Who may write").selectOption("Only admins");
+  await fay.panel().getByLabel("Who can write").selectOption("Only admins");
   await hal.root.getByText("Only admins write in this group.").waitFor();
   expect(await hal.field().isVisible()).toBe(false);
   expect(await gus.field().isVisible()).toBe(true);
-  await fay.panel().getByLabel("Who may write").selectOption("All members");
+  await fay.panel().getByLabel("Who can write").selectOption("All members");
   await hal.field().waitFor();
 
   // A removed member keeps the messages, and can do nothing more.
@@ -97,9 +97,9 @@ test("a group is made by hand, three chat in it, and its owner changes who is in
   await hal.hasTicks("Back again", "Read");
 
   // Fay makes gus the owner, and leaves.
-  await fay.chooseFor("gus", "Hand the group over");
-  await fay.confirm("Hand over");
-  await gus.line("fay handed the group over to you").waitFor();
+  await fay.chooseFor("gus", "Transfer ownership");
+  await fay.confirm("Transfer");
+  await gus.line("fay transferred the group to you").waitFor();
   await fay.panel().getByRole("button", { name: "Leave the group" }).click();
   await fay.confirm("Leave");
   await hal.line("fay left").waitFor();
@@ -117,7 +117,7 @@ test("a group that is made without a connection waits, over a reload too, and wh
   await ivo.connection().click();
   await ivo.isState("Offline");
   await ivo.makeGroup("Choir", "jay, kay");
-  await ivo.root.getByText("The group is not made yet.").waitFor();
+  await ivo.root.getByText("The group is not created yet.").waitFor();
   await page.reload();
   await ivo.isState("Offline: switched off here");
   await ivo.chat("Choir").waitFor();
@@ -133,7 +133,7 @@ test("a group that is made without a connection waits, over a reload too, and wh
   await ivo.say("At eight. @all");
   await jay.message("At eight").locator(".mention").waitFor();
   await ivo.message("At seven?").click({ button: "right" });
-  await ivo.item("Delete for everybody").click();
+  await ivo.item("Delete for everyone").click();
   await ivo.sayYes();
   await jay.message("This message was deleted").waitFor();
   await jay.message("At eight").click({ button: "right" });
@@ -168,7 +168,7 @@ test("a group by the keyboard alone", async () => {
   await page.keyboard.press("Tab");
   await page.keyboard.type("max, nia");
   await page.keyboard.press("Enter");
-  await lou.line("You made the group “Chess”").waitFor();
+  await lou.line("You created the group “Chess”").waitFor();
   await lou.field().waitFor();
   // The names, and that Escape leaves the field and the chat as they are.
   await lou.field().focus();
@@ -186,7 +186,7 @@ test("a group by the keyboard alone", async () => {
   await lou.root.getByRole("button", { name: "Members and rules" }).focus();
   await page.keyboard.press("Enter");
   expect(await page.evaluate(() => document.activeElement?.getAttribute("aria-label"))).toBe("Title");
-  await lou.member("nia").getByRole("button", { name: "What to do with nia" }).focus();
+  await lou.member("nia").getByRole("button", { name: "Actions for nia" }).focus();
   await page.keyboard.press("Enter");
   await page.keyboard.press("End");
   await page.keyboard.press("Enter");
@@ -246,15 +246,15 @@ test("a group that can't be made says whose fault it is, and can be put away; on
   }
   await members.fill("una");
   await form.getByRole("button", { name: "Create" }).click();
-  await tim.root.getByText("Not made: una can’t be added").first().waitFor();
+  await tim.root.getByText("Not created: una can’t be added").first().waitFor();
   await screenshot(page, "group-not-made");
-  await tim.root.getByRole("button", { name: "Put it away" }).click();
+  await tim.root.getByRole("button", { name: "Remove" }).click();
   await tim.chat("Two of us").waitFor({ state: "detached" });
 
   await tim.makeGroup("Alone", "");
-  await tim.line("You made the group “Alone”").waitFor();
+  await tim.line("You created the group “Alone”").waitFor();
   await tim.togglePanel();
-  await tim.panel().getByRole("combobox", { name: "Who may write" }).waitFor();
+  await tim.panel().getByRole("combobox", { name: "Who can write" }).waitFor();
   const chosen = await tim
     .panel()
     .getByRole("combobox")

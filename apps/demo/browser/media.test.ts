@@ -315,7 +315,7 @@ test("without a microphone, and with what can't be read, the chat says why; a ph
     navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException("no", "NotAllowedError"));
   });
   await mia.root.getByRole("button", { name: "Record a voice message" }).click();
-  await mia.isSet("Not recorded: there is no microphone, or this page may not use it");
+  await mia.isSet("Not recorded: there is no microphone, or the page may not use it");
 });
 
 test("a picture on a phone", async () => {
@@ -375,7 +375,7 @@ test("a file that is too large says how large it may be, and offers no try that 
   const path = join(folder, "big.bin");
   await writeFile(path, Buffer.alloc(31 * 1024 * 1024));
   await tov.attach(path);
-  await tov.message("Not sent: the file is too large: 25 MB is the most.").waitFor();
+  await tov.message("Not sent: the file is too large: up to 25 MB.").waitFor();
   expect(await tov.root.getByRole("button", { name: "Try again" }).count()).toBe(0);
   await tov.hasPreview("ute", "Not sent: big.bin");
   await screenshot(page, "too-large");

@@ -112,7 +112,7 @@ export class Pane {
 
   /** Chooses an item of a member's menu. */
   async chooseFor(user: string, item: string, panel = this.panel()): Promise<void> {
-    await panel.getByRole("button", { name: `What to do with ${user}` }).click();
+    await panel.getByRole("button", { name: `Actions for ${user}` }).click();
     await panel.getByRole("menuitem", { name: item, exact: true }).click();
   }
 
@@ -153,7 +153,7 @@ export class Pane {
 
   /** The choice in the question before a delete. */
   async sayYes(): Promise<void> {
-    await this.root.getByRole("dialog").getByRole("button", { name: "Delete for everybody" }).click();
+    await this.root.getByRole("dialog").getByRole("button", { name: "Delete for everyone" }).click();
   }
 
   /** The reaction of that kind, with its count. */

@@ -22,7 +22,7 @@ test("a shop writes: it is listed, counted and rings; it is read, muted and arch
   const page = await visitor.open("?user=amy&user=ben");
   const ben = new Pane(page, "ben");
   await ben.isState("Online");
-  const shop = ben.root.getByRole("button", { name: "Your shop writes" });
+  const shop = ben.root.getByRole("button", { name: "Get a message from a shop" });
   await shop.click();
   await ben.hasPreview("@shop", "Your parcel is on its way");
   await ben.hasUnread("@shop", 1);
@@ -34,7 +34,7 @@ test("a shop writes: it is listed, counted and rings; it is read, muted and arch
   await ben.isPresent("Service");
 
   // A user can't reply to a service.
-  await ben.root.getByText("Only @shop writes here.").waitFor();
+  await ben.root.getByText("Only @shop sends messages here.").waitFor();
   expect(await ben.field().isVisible()).toBe(false);
   await ben.message("two stops away").click({ button: "right" });
   await ben.item("Copy").waitFor();

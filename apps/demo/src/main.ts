@@ -3,12 +3,15 @@
 import { hasBegunAnew } from "./local.ts";
 import { pane } from "./pane.ts";
 import { h, put } from "./view/dom.ts";
+import { permission } from "./view/notify.ts";
 
 const query = new URLSearchParams(location.search);
 /** Side by side. */
 const USERS_MAX = 4;
 const named = [...new Set(query.getAll("user").filter(Boolean))].slice(0, USERS_MAX);
 const users = named.length > 0 ? named : ["alice", "bob"];
+
+const counts = users.map(() => 0);
 
 const panes = users.map((user, at) => {
   const peer = users[at === 0 ? 1 : 0] ?? query.get("with") ?? undefined;
@@ -18,7 +21,10 @@ const panes = users.map((user, at) => {
     // The other one begins with the list, so that one sees the difference between having a message and having read it.
     isOpen: at === 0,
     ownTab: users.length > 1 && peer ? `/?${new URLSearchParams({ user, with: peer })}` : undefined,
+    show: () => turnTo(at),
     unread: (count) => {
+      counts[at] = count;
+      entitle();
       const tab = tabs[at];
       tab?.replaceChildren(user, h("span", { class: "badge" }, count > 0 ? String(count) : ""));
       if (tab) {
@@ -27,6 +33,13 @@ const panes = users.map((user, at) => {
     },
   });
 });
+
+/** Shows in the browser’s tab how many messages are unread. */
+function entitle(): void {
+  const unread = counts.reduce((sum, count) => sum + count, 0);
+  const name = users.length > 1 ? "Pigeonhole" : `${users[0]} · Pigeonhole`;
+  document.title = unread > 0 ? `(${unread}) ${name}` : name;
+}
 
 // For screens with room for one user only.
 const tabs = users.map((user, at) => h("button", { type: "button", click: () => turnTo(at) }, user));
@@ -40,11 +53,12 @@ function turnTo(shown: number): void {
   });
 }
 
-document.title = users.length > 1 ? "Pigeonhole" : `${users[0]} · Pigeonhole`;
+entitle();
 document.querySelector("main")?.append(...panes);
 document.querySelector(".users")?.append(...(users.length > 1 ? tabs : []));
 document.body.classList.toggle("alone", users.length === 1);
 document.body.style.setProperty("--users", String(users.length));
+document.querySelector(".page-header")?.append(permission());
 offerAnother();
 turnTo(0);
 if (hasBegunAnew()) {

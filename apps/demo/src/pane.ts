@@ -8,6 +8,7 @@ import { Device } from "./device.ts";
 import type { Prepared } from "./prepare.ts";
 import { said } from "./said.ts";
 import { kept } from "./tab.ts";
+import { Back } from "./view/back.ts";
 import { Confirm } from "./view/confirm.ts";
 import { Conversation, type ConversationActions, whyNot } from "./view/conversation.ts";
 import { h } from "./view/dom.ts";
@@ -15,6 +16,7 @@ import { Frames } from "./view/frames.ts";
 import { Header } from "./view/header.ts";
 import { List, type ListActions } from "./view/list.ts";
 import { LockScreen } from "./view/lock-screen.ts";
+import { notify } from "./view/notify.ts";
 
 /** Interval of requests for the peer's presence, while the user can see it. */
 const PRESENCE_EVERY_MS = 30_000;
@@ -29,6 +31,8 @@ export interface PaneOptions {
   isOpen: boolean;
   /** The address of this user's own tab; none, if this is it. */
   ownTab: string | undefined;
+  /** Shows this pane, where the page has room for one. */
+  show(): void;
   /** How many messages are unread now. */
   unread(count: number): void;
 }
@@ -60,6 +64,7 @@ class Pane {
   #list: List;
   #conversation: Conversation;
   #destination = new Confirm();
+  #back: Back;
   #announcer = h("p", { class: "hidden", "aria-live": "polite" });
   #isDue = false;
 
@@ -71,8 +76,8 @@ class Pane {
     this.#opened = kept(`open for ${user} in ${device.dataId}`);
     this.#chats = new Chats(user, device.client, peersOf(user), {
       changed: () => this.#showSoon(),
-      said: (chat, message) => this.#announce(inWords(chat, message)),
-      isLooking: () => document.visibilityState === "visible" && element.checkVisibility(),
+      said: (chat, message) => this.#said(chat, message),
+      isLooking: () => this.#isLooking(),
     });
     this.#header = new Header(user, {
       ownTab,
@@ -83,6 +88,7 @@ class Pane {
     device.phone.changed = (shown) => this.#lockScreen.show(shown);
     this.#list = new List(user, this.#listActions());
     this.#conversation = new Conversation(user, this.#conversationActions());
+    this.#back = new Back(user, () => this.#chats.model.open && !this.#list.element.checkVisibility() && this.#close());
     this.#lay(frames);
     this.#listen();
   }
@@ -144,7 +150,11 @@ class Pane {
     this.#conversation.update(open, state.state === "caught_up");
     this.#opened.set(open?.id !== undefined && open.isGroup ? open.id : (open?.peer ?? ""));
     this.#element.classList.toggle("is-open", open !== undefined);
+    if (open && this.#element.checkVisibility() && !this.#list.element.checkVisibility()) {
+      this.#back.covered();
+    }
     this.#options.unread(model.unread);
+    this.#conversation.others(model.unread - (open && !open.isMuted() ? open.timeline.unread() : 0));
   }
 
   /** Updates the views once per burst of events. */
@@ -155,6 +165,24 @@ class Pane {
         this.#isDue = false;
         this.#show();
       });
+    }
+  }
+
+  #isLooking(): boolean {
+    return document.visibilityState === "visible" && this.#element.checkVisibility();
+  }
+
+  /** A message of another user has come. */
+  #said(chat: Chat, message: Message): void {
+    const { sender_id, kind, body, media } = message;
+    const text = said(kind, body, media);
+    this.#announce(`${sender_id}${chat.isGroup ? ` in ${chat.name}` : ""}: ${text}`);
+    if (!this.#isLooking() || chat !== this.#chats.model.open) {
+      const open = () => {
+        this.#options.show();
+        this.#openAndFocus(chat);
+      };
+      notify({ title: chat.name, body: chat.isGroup ? `${sender_id}: ${text}` : text, tag: chat.key, open });
     }
   }
 
@@ -189,6 +217,11 @@ class Pane {
 
   /** Goes back to the list. */
   #leave(): void {
+    this.#close();
+    this.#back.uncovered();
+  }
+
+  #close(): void {
     const key = this.#chats.model.open?.key;
     this.#open(undefined);
     this.#list.focus(key);
@@ -285,8 +318,4 @@ function peersOf(user: string): Peers {
     get: (conversation) => peer(conversation).get() ?? undefined,
     set: (conversation, name) => peer(conversation).set(name),
   };
-}
-
-function inWords({ isGroup, name }: Chat, { sender_id, kind, body, media }: Message): string {
-  return `${sender_id}${isGroup ? ` in ${name}` : ""}: ${said(kind, body, media)}`;
 }

@@ -8,7 +8,7 @@ export function sentence(system: System, by: string, me: string, what: "group" |
   const who = by === me ? "You" : by;
   switch (system.event) {
     case "created":
-      return `${who} made the ${what} “${isolated(system.title)}” ${withOthers(system.members, by, you)}`.trim();
+      return `${who} created the ${what} “${isolated(system.title)}” ${withOthers(system.members, by, you)}`.trim();
     case "members.added":
       return system.members.includes(by) ? `${who} came back` : `${who} added ${list(system.members.map(you))}`;
     case "members.removed":
@@ -17,7 +17,7 @@ export function sentence(system: System, by: string, me: string, what: "group" |
       return `${who} left`;
     case "role.changed":
       return system.role === "owner"
-        ? `${who} handed the ${what} over to ${you(system.user_id)}`
+        ? `${who} transferred the ${what} to ${you(system.user_id)}`
         : `${who} made ${you(system.user_id)} ${roles[system.role]}`;
     case "info.changed":
       return `${who} ${list(changes(system, what))}`;
@@ -29,7 +29,7 @@ function withOthers(members: readonly string[], by: string, you: (user: string) 
   return others.length > 0 ? `with ${list(others.map(you))}` : "";
 }
 
-const roles = { owner: "the owner", admin: "an admin", member: "a member without special rights", none: "no member" };
+const roles = { owner: "the owner", admin: "an admin", member: "a member", none: "no member" };
 
 function changes(
   { title, post, add, history, join }: Extract<System, { event: "info.changed" }>,
@@ -40,8 +40,8 @@ function changes(
     title === undefined ? "" : `called the ${what} “${isolated(title)}”`,
     is(post, { all: "let all members write", admins: "let only admins write" }),
     is(add, { all: "let all members add others", admins: "let only admins add others" }),
-    is(join, { open: "let everybody join", admins: "let only those join whom admins add" }),
-    is(history, { all: "let newcomers see what was said before", joined: "let newcomers see only what comes" }),
+    is(join, { open: "let anyone join", admins: "let only users join whom admins add" }),
+    is(history, { all: "let new members see earlier messages", joined: "let new members see only new messages" }),
   ].filter(Boolean);
 }
 

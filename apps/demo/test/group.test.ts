@@ -35,19 +35,21 @@ it("a group is what its entries and rows say, whichever comes first", () => {
 
 it("what happened is said to whoever reads it", () => {
   const created: System = { event: "created", title: "Trip", members: ["bob", "alice", "carol"] };
-  expect(sentence(created, "bob", "alice")).toBe("bob made the group “Trip” with you and carol");
-  expect(sentence(created, "bob", "bob")).toBe("You made the group “Trip” with alice and carol");
+  expect(sentence(created, "bob", "alice")).toBe("bob created the group “Trip” with you and carol");
+  expect(sentence(created, "bob", "bob")).toBe("You created the group “Trip” with alice and carol");
   const title = "שלום 3";
   expect(sentence({ event: "created", title, members: ["bob"] }, "bob", "bob")).toBe(
-    "You made the group “\u2068שלום 3\u2069”",
+    "You created the group “\u2068שלום 3\u2069”",
   );
-  expect(sentence({ event: "created", title: "Me", members: ["bob"] }, "bob", "bob")).toBe("You made the group “Me”");
+  expect(sentence({ event: "created", title: "Me", members: ["bob"] }, "bob", "bob")).toBe(
+    "You created the group “Me”",
+  );
   expect(sentence({ event: "member.left" }, "bob", "alice")).toBe("bob left");
   expect(sentence({ event: "role.changed", user_id: "alice", role: "admin" }, "bob", "alice")).toBe(
     "bob made you an admin",
   );
   expect(sentence({ event: "info.changed", title: "Sea", post: "admins", history: "all" }, "bob", "alice")).toBe(
-    "bob called the group “Sea”, let only admins write and let newcomers see what was said before",
+    "bob called the group “Sea”, let only admins write and let new members see earlier messages",
   );
   expect([list([]), list(["a"]), list(["a", "b", "c"])]).toEqual(["", "a", "a, b and c"]);
 });
@@ -59,13 +61,13 @@ it("a channel says that it is one, and only its admins post as long as nothing e
     conversation_id: "ch_ab",
   });
   expect([chat.newest()?.text, chat.isReadOnly, chat.isModerated]).toEqual([
-    "bob made the channel “News”",
+    "bob created the channel “News”",
     true,
     false,
   ]);
   const opened = entry(2, "bob", { event: "info.changed", post: "all", join: "open" });
   chat.addMessage({ ...opened, conversation_id: "ch_ab" });
-  expect([chat.newest()?.text, chat.isReadOnly]).toEqual(["bob let all members write and let everybody join", false]);
+  expect([chat.newest()?.text, chat.isReadOnly]).toEqual(["bob let all members write and let anyone join", false]);
   const row = { conversation_id: "ch_ab", kind: "channel", title: "News", unread: 3, first_seq: 1 } as const;
   const rules = { history: "joined", post: "admins", add: "admins", join: "open" } as const;
   chat.setChannel({ ...row, ...rules, role: "member", read_seq: 1, last_seq: 4 });
@@ -79,7 +81,7 @@ it("the line of a group is its last message or what happened last, and says who"
   chat.addMessage(entry(1, "bob", { event: "created", title: "Trip", members: ["bob", "alice"] }));
   expect([chat.name, chat.newest()?.text, chat.newest()?.by]).toEqual([
     "Trip",
-    "bob made the group “Trip” with you",
+    "bob created the group “Trip” with you",
     undefined,
   ]);
   chat.addMessage({

@@ -230,7 +230,7 @@ export class Outgoing {
     const chat = this.chatOf(clientMsgId);
     if (chat && "request" in queued && queued.request.action === "create") {
       chat.isNotMade = true;
-      chat.refused = `Not made: ${whyNotMade(error, queued.request)}`;
+      chat.refused = `Not created: ${whyNotMade(error, queued.request)}`;
       return;
     }
     const timeline = chat?.timeline;

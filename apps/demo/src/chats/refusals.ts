@@ -18,7 +18,7 @@ export function reason({ code, message }: PigeonholeError, isChange: boolean, ch
     case "forbidden":
       return isChange || isOfGroup ? "it is not allowed" : "it can’t be delivered";
     case "not_member":
-      return isOfGroup ? `you are not in this ${chat.what} any more` : "the server knows this chat no more";
+      return isOfGroup ? `you are no longer in this ${chat.what}` : "the server no longer has this chat";
     case "limit_reached":
       return isChange ? "it has been changed too often" : message;
     case "too_large":
@@ -32,9 +32,9 @@ export function reason({ code, message }: PigeonholeError, isChange: boolean, ch
 function tooLarge(message: string): string {
   const [, limit, unit = ""] = /at most (\d+) (MiB|KiB)/.exec(message) ?? [];
   if (unit === "MiB") {
-    return `the file is too large: ${limit} MB is the most`;
+    return `the file is too large: up to ${limit} MB`;
   }
-  return unit === "KiB" ? "it is too long: some 16,000 letters are the most, or 5,000 emoji" : message;
+  return unit === "KiB" ? "it is too long: up to 16,000 letters, or 5,000 emoji" : message;
 }
 
 /** Explains why the server refused a new group. No text names the member at fault: a block stays secret. */
@@ -51,7 +51,7 @@ export function whyNot(error: unknown): string {
   const words: Record<string, string> = {
     forbidden: "it is not allowed",
     gone: "they are not in it",
-    not_member: "you are not in it any more",
+    not_member: "you are no longer in it",
     limit_reached: "there is no room for more",
   };
   return words[code] ?? message;

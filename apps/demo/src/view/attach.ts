@@ -128,7 +128,7 @@ export class Attach {
       }
       this.#recording = recording;
     } catch {
-      voice.refuse("Not recorded: there is no microphone, or this page may not use it");
+      voice.refuse("Not recorded: there is no microphone, or the page may not use it");
       return;
     } finally {
       this.#beginning = undefined;

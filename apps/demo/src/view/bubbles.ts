@@ -4,6 +4,7 @@
 import type { Message, Queued, Tick, TimelineEntry, Unsent } from "@pigeonhole/client/events";
 import { type Carried, fileOf } from "../carried.ts";
 import { type Chat, DELETED } from "../chat.ts";
+import { isEmojiAlone, linked } from "../links.ts";
 import { pieces } from "../mentions.ts";
 import { said } from "../said.ts";
 import { sentence } from "../system.ts";
@@ -67,12 +68,12 @@ export function bubbles(chat: Chat, actions: BubbleActions): Item[] {
       }
     });
   if (!chat.isKnown) {
-    items.unshift(separator("day", "What was said before comes with the connection"));
+    items.unshift(separator("day", "Earlier messages appear once you are online"));
   } else if (items.length === 0) {
     const isWaiting = chat.isGroup && chat.id === undefined;
     const hello = chat.isReadOnly ? "" : " Say hello.";
     const nothing = chat.isChannel ? "Nothing was posted here yet." : `No messages yet.${hello}`;
-    const waits = `The ${chat.what} is made as soon as there is a connection.`;
+    const waits = `The ${chat.what} is created as soon as there is a connection.`;
     items.push(separator("nothing", isWaiting ? (chat.isNotMade ? chat.refused : waits) : nothing));
   }
   return items;
@@ -185,14 +186,17 @@ function say(element: HTMLElement, text: string, mentions: readonly string[] = [
   const said = part(element, ".text");
   if (said && said.textContent !== text) {
     said.replaceChildren(...withMentions(text, mentions));
+    said.classList.toggle("large", isEmojiAlone(text));
   }
 }
 
-/** Highlights mentions. */
+/** Highlights mentions and links addresses. */
 function withMentions(text: string, mentions: readonly string[]): (Node | string)[] {
   const names = new Set(mentions.map((id) => (id === "*" ? "all" : id)));
-  return pieces(text, names).map(({ text, name }) =>
-    name === undefined ? text : h("span", { class: "mention" }, text),
+  return linked(text).flatMap(({ text, href }) =>
+    href === undefined
+      ? pieces(text, names).map(({ text, name }) => (name === undefined ? text : h("span", { class: "mention" }, text)))
+      : [h("a", { href, target: "_blank", rel: "noopener noreferrer", tabindex: -1 }, text)],
   );
 }
 
@@ -218,7 +222,7 @@ function answer(
     return;
   }
   const button = { type: "button", class: "quote", tabindex: -1, click: () => goTo(replyTo) };
-  const label = h("span", { class: "hidden" }, "In answer to ");
+  const label = h("span", { class: "hidden" }, "In reply to ");
   const made = h("button", button, label, h("strong", {}, whose), h("span", { dir: "auto" }, text));
   made.dataset.says = `${whose} ${text}`;
   found?.remove();

@@ -70,7 +70,7 @@ export class Channels {
         "form",
         { "aria-label": "New channel", submit: create },
         h("div", { class: "one" }, this.#title, filled("Create")),
-        h("label", {}, this.#isOpen, " Everybody may join"),
+        h("label", {}, this.#isOpen, " Anyone can join"),
       ),
       h("div", { class: "answers" }, h("button", { type: "button", class: "link", click: cancel }, "Cancel")),
     );

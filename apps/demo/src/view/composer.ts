@@ -6,6 +6,7 @@ import { list } from "../system.ts";
 import { Attach, type AttachActions } from "./attach.ts";
 import { Completer } from "./completer.ts";
 import { chooses, h, icon, put } from "./dom.ts";
+import { EmojiMenu } from "./emoji.ts";
 
 export interface ComposerActions extends Omit<AttachActions, "files"> {
   /** `caption`: the text of the last one. */
@@ -29,6 +30,12 @@ interface About {
   isCaption: boolean;
 }
 
+interface Chosen {
+  name: string;
+  file: File;
+  ready: Promise<Prepared>;
+}
+
 export class Composer {
   readonly element: HTMLElement;
   #actions: ComposerActions;
@@ -37,7 +44,11 @@ export class Composer {
   #drafts = new Map<string, string>();
   #about: About | undefined;
   /** Files that the page prepares while they wait for a text, or for "Send" without one. */
-  #files: { name: string; ready: Promise<Prepared> }[] = [];
+  #files: Chosen[] = [];
+  /** Pictures among them. */
+  #previews = h("span", { class: "previews" });
+  #peer = "";
+  #emoji = new EmojiMenu();
   /** Names of files that may contain a place. */
   #telling = h("span", { class: "telling", role: "status" });
   #what = h("strong", {});
@@ -59,7 +70,7 @@ export class Composer {
       this.focus();
     };
     const id = `about-${user}`;
-    const words = h("p", { id }, this.#what, " ", this.#text, " ", this.#telling);
+    const words = h("p", { id }, this.#previews, this.#what, " ", this.#text, " ", this.#telling);
     const close = h(
       "button",
       { type: "button", class: "button", "aria-label": "Cancel", click: cancel },
@@ -74,6 +85,18 @@ export class Composer {
       keydown: (event: KeyboardEvent) => this.#pressed(event),
       input: () => this.#field.value && this.#about?.way !== "edit" && actions.typing(),
     });
+    const emoji = h(
+      "button",
+      {
+        type: "button",
+        class: "button",
+        "aria-label": "Insert an emoji",
+        "aria-haspopup": "menu",
+        click: () =>
+          this.#emoji.open(emoji, { choose: (emoji) => this.#insert(emoji), returnFocus: () => this.focus() }),
+      },
+      icon("smile"),
+    );
     this.#completer = new Completer(user, this.#field, named);
     this.#attach = new Attach({ voice: actions.voice, files: (files) => this.#take(files) });
     const submit = (event: SubmitEvent) => {
@@ -87,9 +110,11 @@ export class Composer {
       this.#completer.element,
       this.#attach.element,
       this.#attach.clip,
+      emoji,
       this.#field,
       this.#attach.microphone,
       this.#send,
+      this.#emoji.element,
     );
   }
 
@@ -120,6 +145,7 @@ export class Composer {
 
   /** `name`: to whom one writes. */
   address(name: string): void {
+    this.#peer = name;
     this.#field.placeholder = `Message ${name}`;
   }
 
@@ -146,6 +172,11 @@ export class Composer {
     }
     this.#about = undefined;
     this.#files = [];
+    for (const { src } of this.#previews.querySelectorAll("img")) {
+      URL.revokeObjectURL(src);
+    }
+    this.#previews.replaceChildren();
+    this.address(this.#peer);
     this.#context.hidden = true;
     // The text describes the field also while it is hidden.
     this.#what.textContent = "";
@@ -166,20 +197,28 @@ export class Composer {
       // A user who can't write can't drop files.
       return;
     }
-    const all = [...this.#files, ...files.map((file) => ({ name: file.name, ready: prepared(file) }))];
+    const added = files.map((file) => ({ name: file.name, file, ready: prepared(file) }));
+    const all = [...this.#files, ...added];
     this.cancel();
     this.#files = all;
+    this.#previews.replaceChildren(...all.flatMap(preview));
+    this.#field.placeholder = "Add a caption";
     this.#say(all.length === 1 ? "One file" : `${all.length} files`, list(all.map(({ name }) => name)));
     void this.#warn(all);
   }
 
   /** A file that can't be freed of its place and camera is sent as it is, and the user knows it before. */
-  async #warn(files: { name: string; ready: Promise<Prepared> }[]): Promise<void> {
+  async #warn(files: Chosen[]): Promise<void> {
     const ready = await Promise.all(files.map(({ ready }) => ready));
     const telling = files.filter((_, at) => ready[at]?.tellsPlace).map(({ name }) => name);
     if (this.#files === files && telling.length > 0) {
       this.#telling.textContent = `${list(telling)} may tell where and with which camera it was taken.`;
     }
+  }
+
+  #insert(text: string): void {
+    this.#field.setRangeText(text, this.#field.selectionStart, this.#field.selectionEnd, "end");
+    this.#field.dispatchEvent(new Event("input"));
   }
 
   /** Puts an unsent text back, to be changed. */
@@ -246,4 +285,9 @@ export class Composer {
       }
     }
   }
+}
+
+/** A picture, small. The name is said next to it. */
+function preview({ file }: Chosen): HTMLElement[] {
+  return file.type.startsWith("image/") ? [h("img", { src: URL.createObjectURL(file), alt: "" })] : [];
 }

@@ -7,7 +7,8 @@ import type { Prepared } from "../prepare.ts";
 import { said } from "../said.ts";
 import { avatar } from "./avatar.ts";
 import { Composer } from "./composer.ts";
-import { h, icon } from "./dom.ts";
+import { Confirm } from "./confirm.ts";
+import { h, icon, put } from "./dom.ts";
 import { type GroupActions, GroupPanel } from "./group-panel.ts";
 import { Menu, type MenuItem } from "./menu.ts";
 import { Messages } from "./messages.ts";
@@ -59,6 +60,10 @@ export class Conversation {
   #messages: Messages;
   #composer: Composer;
   #blocked: HTMLElement;
+  /** Unread messages of the other chats, where the list is covered. */
+  #others = h("span", { class: "badge" });
+  #back: HTMLElement;
+  #confirm = new Confirm();
   /** Why nothing can be written. */
   #words = h("span");
   #unblock: HTMLButtonElement;
@@ -67,12 +72,9 @@ export class Conversation {
 
   constructor(user: string, actions: ConversationActions) {
     this.#actions = actions;
-    const back = {
-      type: "button",
-      class: "button back",
-      "aria-label": "Back to the chats",
-      click: () => actions.leave(),
-    };
+    const leave = { type: "button", class: "button back", click: () => actions.leave() };
+    this.#back = h("button", leave, icon("back"), this.#others);
+    this.others(0);
     this.#messages = new Messages(user, {
       reply: (message) => this.#reply(message),
       forward: (message) => actions.forward(message),
@@ -118,17 +120,18 @@ export class Conversation {
     const unblock = () => this.#chat && actions.block(this.#chat, false);
     this.#unblock = h("button", { type: "button", class: "link", click: unblock });
     const putAway = () => this.#chat && actions.putAway(this.#chat);
-    this.#putAway = h("button", { type: "button", class: "link", click: putAway }, "Put it away");
+    this.#putAway = h("button", { type: "button", class: "link", click: putAway }, "Remove");
     this.#blocked = h("p", { class: "composer blocked", hidden: true }, this.#words, this.#unblock, this.#putAway);
     this.#panel = new GroupPanel(user, actions);
     this.element = h(
       "section",
       { class: "conversation", "aria-label": `The open chat of ${user}` },
-      h("header", {}, h("button", back, icon("back")), this.#title, this.#set, this.#panel.button, this.#menu.element),
+      h("header", {}, this.#back, this.#title, this.#set, this.#panel.button, this.#menu.element),
       this.#panel.element,
       this.#messages.element,
       this.#composer.element,
       this.#blocked,
+      this.#confirm.element,
     );
     this.#composer.takeFrom(this.element);
   }
@@ -163,6 +166,12 @@ export class Conversation {
     this.#composer.update();
     this.#composer.forget((seq) => chat.message(seq)?.deleted_at !== undefined);
     this.#messages.update();
+  }
+
+  /** `unread`: messages of the other chats. */
+  others(unread: number): void {
+    this.#others.textContent = unread > 0 ? String(unread) : "";
+    put(this.#back, "aria-label", `Back to the chats${unread > 0 ? `, ${unread} unread` : ""}`);
   }
 
   focus(): void {
@@ -212,13 +221,20 @@ export class Conversation {
       items.push({ name, choose: () => archive(chat, !chat.isArchived) });
     }
     if (chat.isNotMade) {
-      items.push({ name: "Put it away", choose: () => this.#actions.putAway(chat) });
+      items.push({ name: "Remove", choose: () => this.#actions.putAway(chat) });
     }
     if (chat.peer !== undefined && chat.peer !== chat.me && !chat.isOfService) {
       const name = `${chat.isBlocked ? "Unblock" : "Block"} ${chat.peer}`;
-      items.push({ name, choose: () => block(chat, !chat.isBlocked) });
+      items.push({ name, choose: () => (chat.isBlocked ? block(chat, false) : this.#block(chat)) });
     }
     return items;
+  }
+
+  async #block(chat: Chat): Promise<void> {
+    const question = `Block ${chat.peer}? Neither of you can send a message to the other until you unblock ${chat.peer}.`;
+    if (await this.#confirm.ask(question, "Block")) {
+      this.#actions.block(chat, true);
+    }
   }
 
   #reply({ seq, sender_id, body, kind, media }: Message): void {
@@ -302,13 +318,13 @@ export function whyNot(chat: Chat): string {
     return `You have blocked ${chat.peer}.`;
   }
   if (chat.isOfService) {
-    return `Only ${chat.peer} writes here.`;
+    return `Only ${chat.peer} sends messages here.`;
   }
   if (chat.isClosed) {
     return `You are no longer in this ${chat.what}.`;
   }
   if (chat.isGroup && chat.id === undefined) {
-    return chat.isNotMade ? `The ${chat.what} was not made.` : `The ${chat.what} is not made yet.`;
+    return chat.isNotMade ? `The ${chat.what} was not created.` : `The ${chat.what} is not created yet.`;
   }
   return chat.isReadOnly ? `Only admins ${chat.isChannel ? "post" : "write"} in this ${chat.what}.` : "";
 }

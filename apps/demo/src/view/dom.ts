@@ -89,8 +89,10 @@ function withOwnKeys(items: Item[]): Item[] {
 
 const SVG = "http://www.w3.org/2000/svg";
 
+export type Icon = keyof typeof strokes;
+
 /** An icon of strokes, 20 by 20. */
-export function icon(name: keyof typeof strokes): SVGElement {
+export function icon(name: Icon): SVGElement {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", "0 0 20 20");
   svg.setAttribute("aria-hidden", "true");
@@ -127,6 +129,9 @@ const strokes = {
     "M5 9.5a5 5 0 0 0 10 0",
     "M10 14.5V17",
   ],
+  smile: ["M10 3a7 7 0 1 0 0 14 7 7 0 0 0 0-14", "M6.8 11.5c1.4 2.6 5 2.6 6.4 0", "M7.6 8v.2", "M12.4 8v.2"],
+  bell: ["M5.5 13.5V9a4.5 4.5 0 0 1 9 0v4.5", "M3.5 13.5h13", "M8.5 16.5h3"],
+  search: ["M8.8 3.8a5 5 0 1 0 0 10 5 5 0 0 0 0-10", "m12.6 12.6 3.9 3.9"],
   file: ["M6 3h5.5L15 6.5V17H6Z", "M11.5 3v3.5H15"],
   play: ["M7 4.5v11l8.5-5.5Z"],
   pause: ["M7.5 5v10", "M12.5 5v10"],

@@ -25,10 +25,10 @@ const roles: Record<GroupMember["role"], string> = { owner: "Owner", admin: "Adm
 
 /** Rules that admins decide: the label, and the meaning of each value. */
 const rules = {
-  post: { name: "Who may write", all: "All members", admins: "Only admins" },
-  add: { name: "Who may add members", all: "All members", admins: "Only admins" },
-  join: { name: "Who may join", open: "Everybody", admins: "Whom admins add" },
-  history: { name: "Newcomers see", joined: "What comes from then on", all: "Also what was said before" },
+  post: { name: "Who can write", all: "All members", admins: "Only admins" },
+  add: { name: "Who can add members", all: "All members", admins: "Only admins" },
+  join: { name: "Who can join", open: "Anyone", admins: "Only users whom admins add" },
+  history: { name: "New members see", joined: "Only new messages", all: "Earlier messages too" },
 } as const;
 type Rule = keyof typeof rules;
 
@@ -81,7 +81,7 @@ export class GroupPanel {
     }
     this.#leave = h("button", { type: "button", class: "danger", click: () => void this.#left() });
     const copy = { type: "button", class: "link", click: () => actions.copy(this.#chat?.id ?? "") };
-    this.#invite = h("p", { class: "invite" }, "Others join by ", this.#id, " ", h("button", copy, "Copy"));
+    this.#invite = h("p", { class: "invite" }, "Others join with ", this.#id, " ", h("button", copy, "Copy"));
     const keydown = (event: KeyboardEvent) => {
       if (event.key === "Escape") {
         // The chat stays open.
@@ -134,7 +134,7 @@ export class GroupPanel {
     }
     const isLast = members.length === 1 && !isChannel;
     this.#leave.disabled = group.role === "owner" && !isLast;
-    put(this.#leave, "title", this.#leave.disabled && `Hand the ${what} over first`);
+    put(this.#leave, "title", this.#leave.disabled && `Transfer the ownership first`);
     fill(
       this.#members,
       members.map((member) => ({
@@ -156,7 +156,7 @@ export class GroupPanel {
       h("span", { class: "role" }, roles[role]),
     );
     if (this.#choices(chat, member).length > 0) {
-      row.append(new Menu(`What to do with ${user_id}`, () => this.#choices(chat, member)).element);
+      row.append(new Menu(`Actions for ${user_id}`, () => this.#choices(chat, member)).element);
     }
     return row;
   }
@@ -169,11 +169,11 @@ export class GroupPanel {
     const give = (name: string, given: Role) => ({ name, choose: () => this.#actions.role(chat, user, given) });
     const items: MenuItem[] = [];
     if (own === "owner") {
-      items.push(role === "admin" ? give("Take admin’s rights", "member") : give("Make admin", "admin"));
+      items.push(role === "admin" ? give("Dismiss as admin", "member") : give("Make admin", "admin"));
       items.push({
-        name: `Hand the ${chat.what} over`,
+        name: `Transfer ownership`,
         choose: () =>
-          this.#ask(`Hand the ${chat.what} over to ${user}?`, "Hand over", () =>
+          this.#ask(`Transfer the ownership of the ${chat.what} to ${user}?`, "Transfer", () =>
             this.#actions.role(chat, user, "owner"),
           ),
       });

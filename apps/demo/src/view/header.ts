@@ -7,7 +7,7 @@ import { h, icon, put } from "./dom.ts";
 export interface HeaderActions {
   /** The switch was turned. */
   connect(wanted: boolean): void;
-  /** The user wants this one of many connections. */
+  /** The user wants a connection now, or this one of many. */
   comeBack(): void;
   /** The address of this user's own tab; none, if this is it. */
   ownTab: string | undefined;
@@ -29,7 +29,7 @@ export class Header {
   #timer: ReturnType<typeof setInterval> | undefined;
 
   constructor(user: string, { connect, comeBack, ownTab }: HeaderActions) {
-    this.#comeBack = h("button", { type: "button", class: "link", hidden: true, click: comeBack }, "Connect here");
+    this.#comeBack = h("button", { type: "button", class: "link", hidden: true, click: comeBack });
     const turned = () => connect(this.#switch.checked);
     this.#switch = h("input", { type: "checkbox", role: "switch", change: turned });
     // The countdown is next to the status and not in it, so that screen readers don't read out every second.
@@ -43,7 +43,7 @@ export class Header {
       class: "button own-tab",
       href: ownTab ?? "",
       target: "_blank",
-      "aria-label": `${user} in a tab of their own`,
+      "aria-label": `Open ${user} in a new tab`,
     };
     this.element = h(
       "header",
@@ -51,7 +51,7 @@ export class Header {
       avatar(user),
       who,
       h("label", { class: "switch" }, h("span", {}, "Connection"), this.#switch),
-      ...(ownTab === undefined ? [] : [h("a", { ...tab, title: "In a tab of its own" }, icon("open"))]),
+      ...(ownTab === undefined ? [] : [h("a", { ...tab, title: "Open in a new tab" }, icon("open"))]),
     );
   }
 
@@ -63,7 +63,9 @@ export class Header {
       this.#words.textContent = text;
     }
     put(this.#status, "data-state", isCut || state.state === "replaced" ? "offline" : state.state);
-    this.#comeBack.hidden = isCut || state.state !== "replaced";
+    const offer = { replaced: "Connect here", offline: "Try now" }[state.state as string];
+    this.#comeBack.hidden = isCut || offer === undefined;
+    this.#comeBack.textContent = offer ?? "";
     clearInterval(this.#timer);
     this.#count(status);
     if (state.state === "offline") {

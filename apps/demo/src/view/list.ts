@@ -33,7 +33,7 @@ export class List {
   #empty = h(
     "p",
     { class: "empty" },
-    "No chats yet. Start one with a name, any name: the server here gives everybody a token.",
+    "No chats yet. Start one with a name, any name: the server here gives everyone a token.",
   );
 
   constructor(user: string, actions: ListActions) {

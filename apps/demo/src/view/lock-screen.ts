@@ -21,7 +21,7 @@ export class LockScreen {
   /** `open`: the user touches a notification. */
   constructor(user: string, open: (conversation: string, title: string) => void) {
     this.#open = open;
-    this.#nothing = h("p", { class: "nothing" }, `What is written to ${user} now rings here, within seconds.`);
+    this.#nothing = h("p", { class: "nothing" }, `A message to ${user} appears here within seconds.`);
     this.element = h(
       "aside",
       { class: "phone", "aria-label": `${user}’s phone, locked`, hidden: true },

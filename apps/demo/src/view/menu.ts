@@ -1,9 +1,11 @@
 // Menus for mouse, touch and keyboard: one below a button, and one next to the element that opens it.
 
-import { h, icon, put } from "./dom.ts";
+import { h, type Icon, icon, put } from "./dom.ts";
 
 export interface MenuItem {
   name: string;
+  /** Shown in place of the name. */
+  icon?: Icon;
   choose(): void;
   /** The item belongs to a set, of which at most one is chosen. */
   isChecked?: boolean;
@@ -44,9 +46,11 @@ export class Choices {
     this.#closed = closed;
     this.#rows = rows.map((row) =>
       row.map((item) => {
-        const { name, isChecked } = item;
+        const { name, isChecked, icon: shape } = item;
         const role = isChecked === undefined ? "menuitem" : "menuitemradio";
-        const button = h("button", { type: "button", role, tabindex: -1, click: () => choose(item) }, name);
+        const button = h("button", { type: "button", role, tabindex: -1, click: () => choose(item) });
+        button.append(shape ? icon(shape) : name);
+        put(button, "aria-label", shape && name);
         put(button, "aria-checked", isChecked === undefined ? undefined : String(isChecked));
         return button;
       }),
@@ -72,11 +76,13 @@ export class Choices {
     const focused = document.activeElement as HTMLElement;
     const at = this.#rows.findIndex((row) => row.includes(focused));
     const row = this.#rows[at] ?? [];
+    const column = row.indexOf(focused);
+    const inRow = (row: HTMLElement[] | undefined) => row?.[Math.min(column, row.length - 1)];
     const places: Record<string, HTMLElement | undefined> = {
-      ArrowDown: this.#rows.at((at + 1) % this.#rows.length)?.[0],
-      ArrowUp: this.#rows.at(at - 1)?.[0],
-      ArrowRight: row.at((row.indexOf(focused) + 1) % row.length),
-      ArrowLeft: row.at(row.indexOf(focused) - 1),
+      ArrowDown: inRow(this.#rows.at((at + 1) % this.#rows.length)),
+      ArrowUp: inRow(this.#rows.at(at - 1)),
+      ArrowRight: row.at((column + 1) % row.length),
+      ArrowLeft: row.at(column - 1),
       Home: this.#rows[0]?.[0],
       End: this.#rows.at(-1)?.[0],
     };
@@ -126,4 +132,19 @@ export class Menu {
     this.#choices.open(rows, { returnFocus: () => this.#button.focus(), closed });
     put(this.#button, "aria-expanded", "true");
   }
+}
+
+/** From the edge of the window. */
+const MARGIN_PX = 8;
+const GAP_PX = 4;
+
+/** Puts an element below another one, or above it where there is no room, and always inside the window. */
+export function place(element: HTMLElement, anchor: Element, isAtEnd: boolean): void {
+  const { top, bottom, left, right } = anchor.getBoundingClientRect();
+  const { width, height } = element.getBoundingClientRect();
+  const within = (wanted: number, max: number) => Math.max(MARGIN_PX, Math.min(wanted, max - MARGIN_PX));
+  const below = bottom + GAP_PX;
+  const y = below + height > innerHeight - MARGIN_PX ? top - GAP_PX - height : below;
+  element.style.left = `${within(isAtEnd ? right - width : left, innerWidth - width)}px`;
+  element.style.top = `${within(y, innerHeight - height)}px`;
 }

@@ -2,10 +2,12 @@
 
 import type { Message } from "@pigeonhole/client/events";
 import type { Chat } from "../chat.ts";
+import { linked } from "../links.ts";
 import { list } from "../system.ts";
 import { Confirm } from "./confirm.ts";
 import { h, put } from "./dom.ts";
-import { Choices, type MenuItem } from "./menu.ts";
+import { EmojiMenu } from "./emoji.ts";
+import { Choices, type MenuItem, place } from "./menu.ts";
 
 export interface MessageActions {
   reply(message: Message): void;
@@ -23,9 +25,8 @@ export interface MessageActions {
 /** Items for a message's media. */
 const opens: Record<string, string> = { image: "Look at it", file: "Save", voice: "Play or pause" };
 const QUICK = ["👍", "❤️", "😂", "😮", "😢", "🙏"];
-/** From the edge of the window. */
-const MARGIN_PX = 8;
-const GAP_PX = 4;
+/** Links that a menu offers at most. */
+const LINKS_MAX = 3;
 
 export class MessageMenu {
   readonly element: HTMLElement;
@@ -34,16 +35,18 @@ export class MessageMenu {
   #readers = h("p", { class: "readers", hidden: true });
   /** Above all else, so that nothing cuts it off. */
   #popover = h("div", { class: "message-menu", popover: "manual" }, this.#readers, this.#choices.element);
+  #emoji = new EmojiMenu();
   #confirm = new Confirm();
 
   constructor(actions: MessageActions) {
     this.#actions = actions;
-    this.element = h("div", {}, this.#popover, this.#confirm.element);
+    this.element = h("div", {}, this.#popover, this.#emoji.element, this.#confirm.element);
     addEventListener("resize", () => this.close());
   }
 
   close(): void {
     this.#choices.close();
+    this.#emoji.close();
   }
 
   /** `shown`: where the message stands. */
@@ -59,26 +62,27 @@ export class MessageMenu {
     put(this.#choices.element, "aria-description", readers || undefined);
     this.#popover.showPopover();
     shown.classList.add("asked");
-    this.#choices.open(this.#rows(chat, message), { returnFocus: () => shown.focus(), closed });
-    const bubble = shown.querySelector(".bubble") ?? shown;
-    place(this.#popover, bubble.getBoundingClientRect(), message.sender_id === chat.me);
+    this.#choices.open(this.#rows(chat, message, shown), { returnFocus: () => shown.focus(), closed });
+    place(this.#popover, shown.querySelector(".bubble") ?? shown, message.sender_id === chat.me);
   }
 
-  #rows(chat: Chat, message: Message): MenuItem[][] {
+  #rows(chat: Chat, message: Message, shown: HTMLElement): MenuItem[][] {
     const { reply, forward, react, edit, copy, goTo, open } = this.#actions;
     const { seq, reply_to, body, reactions = [] } = message;
     const isOwn = message.sender_id === chat.me;
     const mine = reactions.find(({ mine }) => mine)?.emoji;
     // The user's own emoji may be none of the quick ones.
     const emoji = mine === undefined || QUICK.includes(mine) ? QUICK : [mine, ...QUICK];
-    const quick = emoji.map((emoji) => ({
+    const quick: MenuItem[] = emoji.map((emoji) => ({
       name: emoji,
       isChecked: emoji === mine,
       choose: () => react(seq, emoji === mine ? null : emoji),
     }));
+    const others = { choose: (emoji: string) => react(seq, emoji), returnFocus: () => shown.focus() };
+    quick.push({ name: "Other emoji", icon: "plus", choose: () => this.#emoji.open(shown, others) });
     const item = (name: string, choose: () => void) => [{ name, choose }];
     const remove = async () => {
-      if (await this.#confirm.ask("Delete this message for everybody?", "Delete for everybody")) {
+      if (await this.#confirm.ask("Delete this message for everyone?", "Delete for everyone")) {
         this.#actions.delete(seq);
       }
     };
@@ -86,13 +90,22 @@ export class MessageMenu {
       ...(chat.isFixed ? [] : [quick]),
       ...(chat.isReadOnly ? [] : [item("Reply", () => reply(message))]),
       item("Forward", () => forward(message)),
-      ...(reply_to === undefined ? [] : [item("Show what it answers", () => goTo(reply_to))]),
+      ...(reply_to === undefined ? [] : [item("Show the original message", () => goTo(reply_to))]),
       ...(opens[message.kind] ? [item(opens[message.kind] ?? "", () => open(seq))] : []),
+      ...links(body),
       ...(body ? [item("Copy", () => copy(body))] : []),
       ...(isOwn && !chat.isFixed ? [item("Edit", () => edit(message))] : []),
-      ...(isOwn || (chat.isModerated && !chat.isClosed) ? [item("Delete for everybody", remove)] : []),
+      ...(isOwn || (chat.isModerated && !chat.isClosed) ? [item("Delete for everyone", remove)] : []),
     ];
   }
+}
+
+/** Opens the pages that a text names, by the keyboard too. */
+function links(body: string): MenuItem[][] {
+  const hrefs = [...new Set(linked(body).flatMap(({ href }) => href ?? []))].slice(0, LINKS_MAX);
+  return hrefs.map((href) => [
+    { name: `Open ${new URL(href).host}`, choose: () => void open(href, "_blank", "noopener,noreferrer") },
+  ]);
 }
 
 /** Names the members who have a message of a group. */
@@ -102,15 +115,5 @@ function readersOf(chat: Chat, seq: number): string {
     read.length > 0 && `Read by ${list(read)}.`,
     delivered.length > 0 && `Received by ${list(delivered)}.`,
   ];
-  return chat.isGroup && !chat.isChannel ? words.filter(Boolean).join(" ") || "Nobody has it yet." : "";
-}
-
-/** Below, or above where there is no room, and always inside the window. */
-function place(element: HTMLElement, { top, bottom, left, right }: DOMRect, isMine: boolean): void {
-  const { width, height } = element.getBoundingClientRect();
-  const within = (wanted: number, max: number) => Math.max(MARGIN_PX, Math.min(wanted, max - MARGIN_PX));
-  const below = bottom + GAP_PX;
-  const y = below + height > innerHeight - MARGIN_PX ? top - GAP_PX - height : below;
-  element.style.left = `${within(isMine ? right - width : left, innerWidth - width)}px`;
-  element.style.top = `${within(y, innerHeight - height)}px`;
+  return chat.isGroup && !chat.isChannel ? words.filter(Boolean).join(" ") || "Nobody has received it yet." : "";
 }

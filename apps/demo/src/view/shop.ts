@@ -4,15 +4,15 @@ import { queueUrl, tell } from "../shop.ts";
 import { h, icon } from "./dom.ts";
 
 export function shop(user: string): HTMLElement {
-  const words = h("span", {}, "Your shop writes");
+  const words = h("span", {}, "Get a message from a shop");
   let count = 0;
   const click = async () => {
     try {
       await tell(user, count);
       count += 1;
-      words.textContent = "Your shop writes";
+      words.textContent = "Get a message from a shop";
     } catch (error) {
-      words.textContent = `Your shop can’t write: ${(error as Error).message}`;
+      words.textContent = `The shop can’t send: ${(error as Error).message}`;
     }
   };
   const button = h("button", { type: "button", class: "new-group", hidden: true, click }, icon("shop"), words);

@@ -10,10 +10,10 @@ const NAMED_MAX = 2;
 export function writes(chat: Chat): string {
   const users = chat.writing();
   if (users.length === 0 || !chat.isGroup) {
-    return users.length === 0 ? "" : "writes …";
+    return users.length === 0 ? "" : "typing …";
   }
   if (users.length > NAMED_MAX) {
-    return "several people write …";
+    return "several people are typing …";
   }
-  return `${list(users)} ${users.length === 1 ? "writes" : "write"} …`;
+  return `${list(users)} ${users.length === 1 ? "is" : "are"} typing …`;
 }
