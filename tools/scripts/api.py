@@ -18,29 +18,52 @@ PARTS = {
         "Rust": [("Client", f"{RUST}/client.rs"), ("Client", f"{RUST}/chat.rs"), ("Chat", f"{RUST}/chat.rs")],
         "Kotlin": [("Pigeonhole", f"{KOTLIN}/Pigeonhole.kt"), ("Conversation", f"{KOTLIN}/Conversation.kt")],
         "Swift": [("Pigeonhole", f"{SWIFT}/Pigeonhole.swift"), ("Conversation", f"{SWIFT}/Conversation.swift")],
-        "TypeScript": [("Client", f"{TYPESCRIPT}/client.ts")],
+        "TypeScript": [
+            ("Pigeonhole", f"{TYPESCRIPT}/pigeonhole.ts"),
+            ("Chat", f"{TYPESCRIPT}/chat.ts"),
+            ("Client", f"{TYPESCRIPT}/client.ts"),
+            ("Actions", f"{TYPESCRIPT}/actions.ts"),
+        ],
     },
     "Views": {
         "Rust": [("View", f"{RUST}/chat.rs")],
         "Kotlin": [(name, f"{KOTLIN}/Views.kt") for name in ["View", "ChatList", "MessagesView"]],
         "Swift": [(name, f"{SWIFT}/Views.swift") for name in ["ChatList", "MessagesView"]],
-        "TypeScript": [],
+        "TypeScript": [(name, f"{TYPESCRIPT}/view.ts") for name in ["View", "ChatList", "MessagesView"]],
     },
     "A request in the outbox": {
         "Rust": [("Sent", f"{RUST}/client.rs")],
         "Kotlin": [("Sent", f"{KOTLIN}/Pigeonhole.kt")],
         "Swift": [("Sent", f"{SWIFT}/Conversation.swift")],
-        "TypeScript": [("Sent", f"{TYPESCRIPT}/client.ts")],
+        "TypeScript": [("Sent", f"{TYPESCRIPT}/actions.ts")],
     },
 }
 # Other names of a concept.
-SAME = {"sendMedia": "sendFile", "inbox": "chats", "createGroup": "create", "createChannel": "create"}
+SAME = {
+    "connection": "state",
+    "createChannel": "create",
+    "createGroup": "create",
+    "getSnapshot": "shown",
+    "inbox": "chats",
+    "jumpTo": "jump",
+    "loadNewer": "newer",
+    "loadOlder": "older",
+    "newGroup": "create",
+    "onEvent": "events",
+    "sendMedia": "sendFile",
+    "subscribe": "changed",
+}
+# The class of the app from which a type inherits its names.
+SHOWN = {"Actions": "Client"}
 # The beginning of a type, and a public name in it, by the ending of the file.
 GRAMMAR = {
     ".rs": (r"impl(?:<.*?>)? {}\b.*{{", r"    pub (?:async |const )*fn (\w+)"),
     ".kt": (r"public .*(?:class|interface) {}\b.*", r"    public (?:suspend |open |abstract )*(?:fun|val) (\w+)"),
     ".swift": (r"public .*(?:class|struct) {}\b.*{{", r"    public (?:private\(set\) )?(?:func|var|let) (\w+)"),
-    ".ts": (r"export (?:class|interface) {}\b.*{{", r"  (?:readonly |async |get |static )*([a-z]\w*)\??[(:<]"),
+    ".ts": (
+        r"export (?:abstract )?(?:class|interface) {}\b.*{{",
+        r"  (?:readonly |async |get |static )*([a-z]\w*)\??(?:[(:<]| =)",
+    ),
 }
 
 
@@ -63,7 +86,7 @@ def page():
         for language, types in languages.items():
             for kind, file in types:
                 for name in names(kind, file):
-                    rows[concept(name)].setdefault(language, {})[f"`{kind}.{name}`"] = None
+                    rows[concept(name)].setdefault(language, {})[f"`{SHOWN.get(kind, kind)}.{name}`"] = None
         lines += ["", f"## {part}", "", f"| concept | {' | '.join(languages)} |", f"|---|{'---|' * len(languages)}"]
         for row, cells in sorted(rows.items()):
             lines.append(f"| {row} | {' | '.join(', '.join(cells.get(language, [])) for language in languages)} |")
@@ -73,7 +96,8 @@ def page():
 def names(kind, file):
     """Returns the public names of a type, which a file declares at its top level."""
     begin, member = GRAMMAR[Path(file).suffix]
-    bodies = re.findall(rf"(?m)^{begin.format(kind)}$(?s:.*?)^\}}", (ROOT / file).read_text())
+    public = re.sub(r"  /\*\* @internal \*/\n.*\n", "", (ROOT / file).read_text())
+    bodies = re.findall(rf"(?m)^{begin.format(kind)}$(?s:.*?)^\}}", public)
     found = [name for body in bodies for name in re.findall(rf"(?m)^{member}", body) if name != "constructor"]
     if not found:
         sys.exit(f"{file} has no public name of {kind}: correct tools/scripts/api.py")

@@ -103,7 +103,7 @@ def page_libraries():
     imports = re.compile(r"""from "([^."][^"]*)";""")
     names = {name for file in PAGE.glob("src/**/*.ts") for name in imports.findall(file.read_text())}
     # The client is ours.
-    for name in sorted(names - {"@pigeonhole/client"}):
+    for name in sorted(name for name in names if not name.startswith("@pigeonhole/")):
         package = json.loads((PAGE / "node_modules" / name / "package.json").read_text())
         yield name, package["version"], package["license"], f"https://www.npmjs.com/package/{name}"
 

@@ -1,7 +1,7 @@
 import { OptionDefaults } from "typedoc";
 
 export default {
-  entryPoints: ["../src/index.ts"],
+  entryPoints: ["../src/index.ts", "../src/feed.ts"],
   tsconfig: "../tsconfig.build.json",
   out: "../../../target/reference/typescript",
   name: "@pigeonhole/client",
