@@ -162,14 +162,14 @@ async fn groups_channels_and_refusals() {
     let mut list = bob.conversations(Filter::default()).unwrap();
     until(&mut list, |list| list.rows.iter().any(|row| row.title.as_deref() == Some("Trip"))).await;
     let hers = alice.conversation(&group);
-    let mut members = bob.conversation(&group).roster().unwrap();
+    let mut roster = bob.conversation(&group).roster().unwrap();
     let role = |shown: &RosterSnapshot, name: &str| {
         let id = server.id(name);
         shown.members.iter().find(|row| row.user_id == *id).map(|row| row.role)
     };
-    until(&mut members, |shown| shown.members.len() == 2 && role(shown, "alice") == Some(Role::Owner)).await;
+    until(&mut roster, |shown| shown.members.len() == 2 && role(shown, "alice") == Some(Role::Owner)).await;
     alice.role(&group, &UserId::parse(&server.id("bob")).unwrap(), Role::Admin).await.unwrap();
-    until(&mut members, |shown| role(shown, "bob") == Some(Role::Admin)).await;
+    until(&mut roster, |shown| role(shown, "bob") == Some(Role::Admin)).await;
     let mut view = hers.messages(At::Newest).unwrap();
     hers.send("tickets?").await.unwrap();
     until(&mut view, |screen| last_progress(screen) == Some(&Progress::Delivered)).await;
