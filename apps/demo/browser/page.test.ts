@@ -1,4 +1,4 @@
-// What belongs to the page and not to a chat: the tab's title, Back, notifications, small screens, colours, movement.
+// The page around the chats: the title of the tab, Back, notifications, small screens, colours, movement.
 
 import { expect } from "vitest";
 import { Pane } from "./pane.ts";

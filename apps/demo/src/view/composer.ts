@@ -287,7 +287,7 @@ export class Composer {
   }
 }
 
-/** A picture, small. The name is said next to it. */
+/** A small picture. Its name stands next to it. */
 function preview({ file }: Chosen): HTMLElement[] {
   return file.type.startsWith("image/") ? [h("img", { src: URL.createObjectURL(file), alt: "" })] : [];
 }
