@@ -36,6 +36,9 @@ export interface Tab {
   show(view: ViewId, shown: Shown): void;
 }
 
+/** The number of a tab's last requests that are known again. */
+const ASKS_MAX = 10_000;
+
 interface Member {
   tab: Tab;
   /** The requests that have come, each of which a tab repeats. */
@@ -68,6 +71,10 @@ export class Hub {
       return;
     }
     member.asks.add(n);
+    const [oldest] = member.asks;
+    if (oldest !== undefined && member.asks.size > ASKS_MAX) {
+      member.asks.delete(oldest);
+    }
     const answer = (result: Answer) => {
       if (!this.#isOver) {
         tab.answer(n, result);

@@ -484,7 +484,11 @@ export class Tabs implements Engine {
         this.#post({ from: this.#id, event: plainEvent(event) });
       },
       show: (view, shown) => lead.hub?.show(view, shown),
-      taken: () => this.#lost(),
+      taken: () => {
+        if (this.#lead === lead) {
+          this.#lost();
+        }
+      },
     };
     try {
       const hub = new Hub(await start({ open: () => shared.open(() => this.#outdated()) }, app));
@@ -494,8 +498,10 @@ export class Tabs implements Engine {
       }
       lead.hub = hub;
     } catch (error) {
-      this.#lead = undefined;
-      this.#failed(error);
+      if (!lead.isLost) {
+        this.#lead = undefined;
+        this.#failed(error);
+      }
       return;
     }
     this.#leader = undefined;

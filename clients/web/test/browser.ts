@@ -35,6 +35,9 @@ export class Browser {
     held: (lock: Lock | null) => Promise<unknown>,
   ): Promise<unknown> {
     return new Promise((resolve, reject) => {
+      if (tab.isDead) {
+        return;
+      }
       const request = { tab, held, resolve, reject };
       const queue = this.#queues.get(name) ?? [];
       this.#queues.set(name, queue);
@@ -46,9 +49,14 @@ export class Browser {
       } else {
         queue.push(request);
       }
+      if (signal?.aborted) {
+        queue.splice(queue.indexOf(request), 1);
+        reject(new DOMException("aborted", "AbortError"));
+      }
       signal?.addEventListener("abort", () => {
-        if (queue.includes(request)) {
-          queue.splice(queue.indexOf(request), 1);
+        const now = this.#queues.get(name) ?? [];
+        if (now.includes(request)) {
+          now.splice(now.indexOf(request), 1);
           reject(new DOMException("aborted", "AbortError"));
         }
       });
@@ -141,6 +149,9 @@ export class Page implements Platform {
   }
 
   readonly webSocket: OpenSocket = (url, protocols) => {
+    if (this.isDead) {
+      return { onopen: null, onmessage: null, onerror: null, onclose: null, send: () => {}, close: () => {} };
+    }
     const socket = nodeSocket(url, protocols);
     this.#sockets.add(socket);
     return socket;
@@ -169,9 +180,11 @@ export class Page implements Platform {
       channel.close();
     }
     for (const socket of this.#sockets) {
-      for (const event of ["onopen", "onmessage", "onerror", "onclose"] as const) {
+      for (const event of ["onopen", "onmessage", "onclose"] as const) {
         socket[event] = null;
       }
+      // A socket that is not open yet reports an error.
+      socket.onerror = () => {};
       socket.close();
     }
   }

@@ -2,6 +2,7 @@
 
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { ClientEvent } from "../src/events.ts";
@@ -335,3 +336,62 @@ it("refuses another user's store, and closes for good", async () => {
   await until(() => chat.connections === 1);
   expect(second.events.some(({ type }) => type === "reload")).toBe(false);
 });
+
+const act = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ does: fc.constant("say" as const), tab: fc.nat(9) }) },
+  { weight: 2, arbitrary: fc.record({ does: fc.constantFrom("open", "hears"), tab: fc.nat(9) }) },
+  { weight: 3, arbitrary: fc.record({ does: fc.constantFrom("kill", "close", "pause", "settle"), tab: fc.nat(9) }) },
+);
+
+it("loses nothing and doubles nothing, whichever tabs come, die and close", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(act, { minLength: 5, maxLength: 25 }), async (acts) => {
+      await chat.stop();
+      chat = await Chat.start();
+      browser = new Browser();
+      last += 1;
+      const tabs = [await tab()];
+      const kept: string[] = [];
+      for (const [number, { does, tab: at }] of acts.entries()) {
+        const one = tabs[at % tabs.length];
+        if (!one || does === "open") {
+          tabs.push(await tab());
+        } else if (does === "say") {
+          const body = `text ${last} ${number}`;
+          one.client
+            .direct("bob")
+            .send(body)
+            .then(
+              () => kept.push(body),
+              () => {},
+            );
+        } else if (does === "hears") {
+          chat.say(`bob ${last} ${number}`);
+        } else if (does === "pause") {
+          await new Promise((resolve) => setImmediate(resolve));
+        } else if (does === "settle") {
+          await until(() => one.client.connection.getSnapshot().state === "caught_up");
+        } else {
+          tabs.splice(tabs.indexOf(one), 1);
+          if (does === "kill") {
+            browser.kill(one.page);
+          } else {
+            await one.client.close();
+          }
+        }
+      }
+      if (tabs.length === 0) {
+        tabs.push(await tab());
+      }
+      const views = tabs.map(bodies);
+      const bobs = () => chat.messages.filter(({ sender_id }) => sender_id === "bob").map(({ body }) => body);
+      await until(() => views.every((view) => [...kept, ...bobs()].every((body) => view().includes(body))));
+      await until(() => views.every((view) => view().join() === views[0]?.().join()));
+      const all = views[0]?.() ?? [];
+      expect(all).toEqual([...new Set(all)]);
+      expect(chat.messages.map(({ body }) => body)).toEqual([...new Set(chat.messages.map(({ body }) => body))]);
+      await Promise.all(tabs.map(({ client }) => client.close()));
+    }),
+    { numRuns: 30 },
+  );
+}, 120_000);
