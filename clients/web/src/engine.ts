@@ -25,7 +25,9 @@ export type Input =
   /** The file of a message's attachment on this device. */
   | { place: { conversation_id: string; seq: number; path: string | undefined } }
   | { zone: Zone }
-  | { wake: true };
+  /** The user is back. */
+  | { wake: true }
+  | { networkChanged: true };
 
 export interface Engine {
   /** The user. */
@@ -56,7 +58,7 @@ export class LocalEngine implements Engine {
     this.#driver = driver;
     const surroundings = {
       shown: () => this.say({ wake: true }),
-      networkChanged: () => driver.act((session, now) => session.networkChanged(now)),
+      networkChanged: () => this.say({ networkChanged: true }),
     };
     this.#unwatch = isWatching ? watchSurroundings(surroundings) : () => {};
   }
@@ -83,6 +85,8 @@ export class LocalEngine implements Engine {
         session.place(input.place.conversation_id, input.place.seq, input.place.path, now);
       } else if ("zone" in input) {
         session.setZone(input.zone, now);
+      } else if ("networkChanged" in input) {
+        session.networkChanged(now);
       } else {
         session.wake(now);
       }

@@ -168,7 +168,7 @@ export class Tabs implements Engine {
         this.say({ wake: true });
         this.#look();
       },
-      networkChanged: () => this.say({ wake: true }),
+      networkChanged: () => this.say({ networkChanged: true }),
     });
   }
 

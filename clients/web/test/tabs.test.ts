@@ -68,6 +68,13 @@ class Chat {
     }
   }
 
+  /** Another device has taken the place of this one. */
+  replace(): void {
+    for (const socket of this.#sockets.clients) {
+      socket.send(JSON.stringify({ type: "connection.replaced" }));
+    }
+  }
+
   #answer(socket: WebSocket, { id, action, ...fields }: Frame): void {
     this.asked.push({ action, ...fields });
     if (action === "send" && this.isDeaf) {
@@ -315,6 +322,23 @@ it("leaves its store, socket and lock to others while the browser keeps the page
   browser.kill(second.page);
   await (await first.client.direct("bob").send("leads again")).stored;
   await until(() => view().join() === "meanwhile,leads again");
+});
+
+it("connects again after another device took its place only for its user", async () => {
+  const window = new EventTarget();
+  vi.stubGlobal("window", window);
+  vi.stubGlobal("document", Object.assign(new EventTarget(), { visibilityState: "visible" }));
+  const [first, second] = [await tab(), await tab()];
+  const state = () => second.client.connection.getSnapshot().state;
+  await until(() => state() === "caught_up");
+  chat.replace();
+  await until(() => state() === "replaced" && chat.connections === 0);
+  window.dispatchEvent(new Event("online"));
+  // The leader has heard of the network by now.
+  await Promise.all([first, second].map(({ client }) => client.search("nothing")));
+  expect(state()).toBe("replaced");
+  second.client.wake();
+  await until(() => state() === "caught_up");
 });
 
 it("ends what only a closed tab showed", async () => {
