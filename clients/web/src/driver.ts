@@ -213,6 +213,9 @@ export class Driver {
           this.#app.taken();
           return false;
         }
+        if (isFull(cause) && (await this.#makeRoom())) {
+          continue;
+        }
         for (const [id, link] of this.#links) {
           void link.close();
           links.push(id);
@@ -231,6 +234,20 @@ export class Driver {
       this.act((session, now) => session.lost(id, why, now));
     }
     return true;
+  }
+
+  /** Removes half of the messages, as far as they may go. Returns whether there were any. */
+  async #makeRoom(): Promise<boolean> {
+    let hasRemoved = false;
+    try {
+      const half = Math.floor((await this.store.count()) / 2);
+      while (await this.store.tidy(half)) {
+        hasRemoved = true;
+      }
+    } catch {
+      // The messages that were removed have made room all the same.
+    }
+    return hasRemoved;
   }
 
   /** Waits until the next try. Returns `false` if the client is closed before. */
@@ -346,6 +363,11 @@ export class Driver {
       this.#timer = setTimeout(tick, Math.min(Math.max(Math.ceil(wait), 0), TIMER_MAX));
     }
   }
+}
+
+/** Returns whether the browser gives the page no more space. */
+function isFull(cause: unknown): boolean {
+  return cause instanceof DOMException && cause.name === "QuotaExceededError";
 }
 
 function isSomething({ writes, lasting, outputs }: Step): boolean {

@@ -9,7 +9,7 @@ import { Dialer } from "../src/socket.ts";
 import type { Database, Mode, Storage } from "../src/store/database.ts";
 import { MemoryDatabase } from "../src/store/memory.ts";
 import { Store } from "../src/store/store.ts";
-import { messagesNew, nodeSocket, Server } from "./server.ts";
+import { message, messagesNew, nodeSocket, Server } from "./server.ts";
 
 let server: Server;
 beforeEach(async () => {
@@ -26,6 +26,8 @@ class Slow implements Storage {
   #gate = Promise.resolve();
   release = () => {};
   failures = 0;
+  /** The number of messages for which the browser has space. */
+  messagesMax = Number.POSITIVE_INFINITY;
 
   async open(): Promise<Database> {
     return {
@@ -37,6 +39,9 @@ class Slow implements Storage {
           if (mode !== "read") {
             this.modes.push(mode);
             await this.#gate;
+            if ((await transaction.range("message")).length > this.messagesMax) {
+              throw new DOMException("full", "QuotaExceededError");
+            }
             if (this.failures > 0) {
               this.failures -= 1;
               throw new Error("the disk is full");
@@ -123,6 +128,24 @@ it("tries the same transaction again after a failure, on a connection of its own
   expect(await server.answer("drain", { messages: [], more: false })).toMatchObject({ ack: [{ seq: 1 }] });
   expect(server.sockets).toHaveLength(2);
   expect((await store.window("dm_ab", {}, 9)).messages).toHaveLength(1);
+  await driver.close();
+});
+
+it("removes old messages that were read when the browser has no more space", async () => {
+  const storage = new Slow();
+  const { driver, store, events, until } = await start(storage);
+  const { messages } = messagesNew(...Array.from({ length: 600 }, (_, at) => at + 1));
+  const [last = message(1)] = messages.slice(-1);
+  const last_message = { ...last, preview: "" };
+  const row = { conversation_id: "dm_ab", kind: "direct", last_message, last_seq: 600 } as const;
+  const marks = { unread: 0, delivered_seq: 600, read_seq: 600 };
+  await store.apply([{ row: { ...row, ...marks } }, ...messages.map((entry) => ({ entry }))], false);
+  storage.messagesMax = 600;
+  server.say({ type: "messages.new", conversation_id: "dm_xy", messages: [message(1, "dm_xy")] });
+  await until(({ type }) => type === "message");
+  expect(events.some((event) => event.type === "state" && event.state === "offline")).toBe(false);
+  expect(await store.count()).toBe(301);
+  expect((await store.window("dm_ab", {}, 1)).messages[0]?.seq).toBe(600);
   await driver.close();
 });
 

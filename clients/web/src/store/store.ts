@@ -113,7 +113,7 @@ export class Store {
    */
   tidy(messagesMax: number): Promise<boolean> {
     return this.#write("write", async (rows) => {
-      const all = (await rows.transaction.range("conversation")) as [string, ConversationRow][];
+      const all = await conversationsOf(rows.transaction);
       for (const [id, { num, floor_seq = 0 }] of all) {
         const removed = floor_seq > 0 ? await rows.remove(id, ofMessages(num, 0, floor_seq), REMOVED_MAX) : 0;
         if (removed > 0) {
@@ -126,6 +126,11 @@ export class Store {
       }
       return trim !== undefined;
     });
+  }
+
+  /** Returns the number of messages. */
+  count(): Promise<number> {
+    return this.#read(async (transaction) => countOf(await conversationsOf(transaction)));
   }
 
   /** Returns what the session saved. */
@@ -299,7 +304,7 @@ async function savedOf(transaction: Transaction): Promise<Saved> {
       saved.refused.push({ queued, code: row.refused } satisfies RefusedRequest);
     }
   }
-  for (const [id, { held_seq, read_seq }] of (await transaction.range("conversation")) as [string, ConversationRow][]) {
+  for (const [id, { held_seq, read_seq }] of await conversationsOf(transaction)) {
     if (held_seq !== undefined) {
       saved.held.set(id, held_seq);
     }
@@ -318,7 +323,7 @@ async function fileFor(transaction: Transaction, { queued }: OutboxRow): Promise
 }
 
 async function chatsOf(transaction: Transaction): Promise<Conversation[]> {
-  const rows = (await transaction.range("conversation")) as [string, ConversationRow][];
+  const rows = await conversationsOf(transaction);
   return rows.flatMap(([, { listed }]) => listed ?? []).sort(orderOfChats);
 }
 
@@ -359,14 +364,21 @@ async function windowOf(
   return { window: { messages, spans: [...(await rows.spans(id))] }, places };
 }
 
+async function conversationsOf(transaction: Transaction): Promise<[id: string, ConversationRow][]> {
+  return (await transaction.range("conversation")) as [string, ConversationRow][];
+}
+
+function countOf(all: [id: string, ConversationRow][]): number {
+  return all.reduce((sum, [, { messages }]) => sum + messages, 0);
+}
+
 /** Returns what to remove next. `undefined`: the store is small enough, or nothing may go. */
 async function nextToTrim(
   transaction: Transaction,
   all: [string, ConversationRow][],
   messagesMax: number,
 ): Promise<{ conversation_id: string; first_seq: number } | undefined> {
-  const count = all.reduce((sum, [, { messages }]) => sum + messages, 0);
-  const excess = Math.min(count - messagesMax, REMOVED_MAX);
+  const excess = Math.min(countOf(all) - messagesMax, REMOVED_MAX);
   // A conversation without a row has no read mark.
   const listed = all.flatMap(([, { num, messages, listed }]) => (listed ? [{ num, messages, listed }] : []));
   const bySentAt = listed.sort((one, other) => orderOfChats(other.listed, one.listed));
@@ -403,7 +415,7 @@ async function search(transaction: Transaction, text: string, limit: number): Pr
   }
   const parts = [...query.words.map((word) => ` ${word} `), ` ${query.prefix}`];
   const has = (line: string) => parts.every((part) => line.includes(part));
-  const rows = (await transaction.range("conversation")) as [string, ConversationRow][];
+  const rows = await conversationsOf(transaction);
   const byNum = new Map(rows.map(([id, { num, floor_seq = 0 }]) => [num, { id, floor: floor_seq }]));
   const hits: { at: number; id: string; key: [number, number] }[] = [];
   for (let from: Key = [0]; ; ) {
