@@ -105,6 +105,11 @@ web-check: node
     cd clients/react && npm run check && npm test
     cd apps/demo && npm run check && npm test && npm run build
 
+# Play random scripts of the Rust core's chat model in TypeScript, which must show the same: `just twins 2000 7`
+twins scripts="200" seed="1": node
+    cargo run --quiet --locked --package pigeonhole-core --example turns -- {{scripts}} {{seed}} >target/turns.json
+    cd clients/web && PIGEONHOLE_TURNS={{justfile_directory()}}/target/turns.json npx vitest run --dir twins
+
 # The demo in a browser, against the local server
 browser: node chromium
     cd apps/demo && npm run build
