@@ -150,7 +150,7 @@ kotlin-library:
 pack: pack-npm
     python3 tools/scripts/pack.py
 
-# Build the packages for npm alone: the web client, and the local server for this machine
+# Build the packages for npm alone: the web client, the React hooks, and the local server for this machine
 pack-npm: node
     python3 tools/scripts/npm.py
 
