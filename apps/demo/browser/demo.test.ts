@@ -356,7 +356,7 @@ test("a chat is muted, archived and blocked", async () => {
   await archive.waitFor({ state: "hidden" });
   await quin.hasTicks("hello", "Read");
 
-  await quin.choose("Block rosa");
+  await quin.block("rosa");
   await quin.root.getByText("You have blocked rosa.").waitFor();
   expect(await quin.field().isVisible()).toBe(false);
   await rosa.say("one more");
@@ -558,7 +558,7 @@ test("changes wait for a connection, and over a reload; one that is refused is t
   expect(await waits.count()).toBe(0);
 
   // Between those who have blocked each other nothing changes but by a delete.
-  await zita.choose("Block yan");
+  await zita.block("yan");
   await zita.root.getByText("You have blocked yan.").waitFor();
   await yan.pick("uno", "Edit");
   await yan.say("eins");
@@ -710,7 +710,7 @@ test("with the keyboard alone", async () => {
   await page.keyboard.type("hello noa");
   await page.keyboard.press("Enter");
   await noa.hasUnread("mia", 1);
-  expect((await tabTo("noa in a tab")).outline).toBe("solid");
+  expect((await tabTo("Open noa in a new tab")).outline).toBe("solid");
   await tabTo("mia, 1 unread");
   await page.keyboard.press("Enter");
   await noa.message("hello noa").waitFor();

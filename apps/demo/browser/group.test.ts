@@ -228,7 +228,7 @@ test("a group that can't be made says whose fault it is, and can be put away; on
   const [tim, una] = await sideBySide(page, "tim", "una");
   await tim.say("hi");
   await una.chat("tim").click();
-  await una.choose("Block tim");
+  await una.block("tim");
   await una.isSet("Blocked");
 
   await tim.root.getByRole("button", { name: "New group" }).click();

@@ -199,7 +199,7 @@ test("what can't be sent says why, and can be tried again; what is too large is 
   const [eda, fox] = await inOneChat(page, "eda", "fox");
   await eda.say("Hello");
   await fox.message("Hello").waitFor();
-  await fox.choose("Block eda");
+  await fox.block("eda");
   await fox.root.getByText("You have blocked eda.").waitFor();
   await eda.attach(report);
   await eda.message("Not sent: it can’t be delivered").waitFor();

@@ -130,6 +130,11 @@ export class Pane {
     await this.root.getByRole("menuitem", { name: item, exact: true }).click();
   }
 
+  async block(peer: string): Promise<void> {
+    await this.choose(`Block ${peer}`);
+    await this.confirm("Block");
+  }
+
   /** Waits until the open chat shows this setting. */
   async isSet(text: string): Promise<void> {
     await this.root.locator(".set").filter({ hasText: text }).waitFor();
