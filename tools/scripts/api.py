@@ -27,9 +27,9 @@ PARTS = {
     },
     "Views": {
         "Rust": [("View", f"{RUST}/chat.rs")],
-        "Kotlin": [(name, f"{KOTLIN}/Views.kt") for name in ["View", "ChatList", "MessagesView"]],
-        "Swift": [(name, f"{SWIFT}/Views.swift") for name in ["ChatList", "MessagesView"]],
-        "TypeScript": [(name, f"{TYPESCRIPT}/view.ts") for name in ["View", "ChatList", "MessagesView"]],
+        "Kotlin": [(name, f"{KOTLIN}/Views.kt") for name in ["View", "ChatList", "MessagesView", "RosterView"]],
+        "Swift": [(name, f"{SWIFT}/Views.swift") for name in ["ChatList", "MessagesView", "RosterView"]],
+        "TypeScript": [(name, f"{TYPESCRIPT}/view.ts") for name in ["View", "ChatList", "MessagesView", "Roster"]],
     },
     "A request in the outbox": {
         "Rust": [("Sent", f"{RUST}/client.rs")],

@@ -1,6 +1,7 @@
 // An example of the notification service extension of an iOS app; docs/clients.md describes push. The extension runs next
 // to the app, for up to 30 seconds with each notification, and replaces ids with the message itself. `Account` is the
-// app's own: the server's address, the user and a token, from the keychain that app and extension share.
+// app's own: the server's address, the user and a token, from the keychain that app and extension share. Its folder is the
+// client's, in the container of their app group.
 
 import PigeonholeKit
 import UserNotifications
@@ -18,11 +19,15 @@ final class NotificationService: UNNotificationServiceExtension, @unchecked Send
             let conversation = push["conversation_id"] as? String, let seq = push["seq"] as? Int
         else { return finish() }
         Task { @MainActor in
-            if let message = try? await message(seq, in: conversation) {
-                // A communication notification shows the face as well: INSendMessageIntent, content.updating(from:).
-                content?.title = message.senderID
-                content?.body = message.body
+            let notice = try? Reader(folder: Account.folder, userID: Account.userID).notice(conversation, seq)
+            var (sender, body) = (notice?.senderID, notice?.body)
+            if sender == nil, let message = try? await message(seq, in: conversation) {
+                (sender, body) = (message.senderID, message.body)
             }
+            // A communication notification shows the face as well: INSendMessageIntent, content.updating(from:).
+            if let title = notice?.title ?? sender { content?.title = title }
+            if let sender, sender != content?.title { content?.subtitle = sender }
+            if let body { content?.body = body }
             finish()
         }
     }

@@ -70,6 +70,15 @@ public struct PigeonholeError: Error, Sendable, Hashable {
         case .Failed(let code, let reason, _): self.init(code: code, reason: reason)
         }
     }
+
+    /// Calls the engine, and throws its fault as an error of the client.
+    static func from<Result>(_ call: () throws -> Result) throws -> Result {
+        do {
+            return try call()
+        } catch let fault as Fault {
+            throw PigeonholeError(fault)
+        }
+    }
 }
 
 extension PigeonholeError: LocalizedError, CustomStringConvertible {

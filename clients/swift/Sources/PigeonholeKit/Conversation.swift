@@ -19,6 +19,13 @@ public struct Conversation: Sendable {
         return view
     }
 
+    /// Opens a view of the members of this group or channel, with their roles and marks.
+    public func roster() -> RosterView {
+        let view = RosterView(pigeonhole.loop, id)
+        pigeonhole.loop.open(view)
+        return view
+    }
+
     /// Sends a text. `mentions` are users of a group, or `*` for all.
     @discardableResult
     public func send(_ text: String, replyTo: Int? = nil, mentions: [String] = []) async throws -> Sent<Stored> {
@@ -39,6 +46,11 @@ public struct Conversation: Sendable {
     @discardableResult
     public func sendFile(_ file: Attachment) async throws -> Sent<Stored> {
         try await pigeonhole.message(target, ["body": .string(file.caption), "media": file.announced()])
+    }
+
+    /// Returns the file of a message in a view, as ``Pigeonhole/attachment(_:)``.
+    public func attachment(_ item: MessageItem) async throws -> URL {
+        try await pigeonhole.attachment(id, item.seq, item.media, known: item.path)
     }
 
     /// Changes the text of an own message.

@@ -70,6 +70,8 @@ public struct MessageItem: Decodable, Sendable, Hashable {
     public let body: String
     /// The file of a stored message.
     public let media: Media?
+    /// The file on this device, after ``Conversation/attachment(_:)``.
+    public let path: URL?
     /// The file of a message that is not stored.
     public let upload: Upload?
     public let mentions: [String]
@@ -175,6 +177,21 @@ public struct ChatRow: Decodable, Sendable, Hashable, Identifiable {
         /// How far an own message has come.
         public let progress: Item.Progress?
     }
+}
+
+/// A member of a group or channel.
+public struct MemberRow: Decodable, Sendable, Hashable, Identifiable {
+    public let userID: String
+    /// `owner`, `admin` or `member`.
+    public let role: String
+    /// The entry with which the member joined.
+    public let joinedSeq: Int
+    /// A device of the member has received every entry up to this one.
+    public let deliveredSeq: Int
+    /// The member has read every entry up to this one.
+    public let readSeq: Int
+
+    public var id: String { userID }
 }
 
 /// A text that the user has begun.

@@ -137,6 +137,14 @@ extension KeyedDecodingContainer {
     }
 }
 
+extension KeyedDecodingContainer {
+    // The engine writes a file as its path.
+
+    func decodeIfPresent(_ type: URL.Type, forKey key: Key) throws -> URL? {
+        try decodeIfPresent(String.self, forKey: key).map { URL(filePath: $0) }
+    }
+}
+
 extension Date {
     /// The time as the protocol writes it: in UTC, with milliseconds.
     var written: String {

@@ -52,11 +52,7 @@ actor Loop {
     }
 
     func open() throws {
-        do {
-            engine = try opened()
-        } catch let fault as Fault {
-            throw PigeonholeError(fault)
-        }
+        engine = try PigeonholeError.from(opened)
     }
 
     private func opened() throws -> Engine {
@@ -129,11 +125,7 @@ actor Loop {
 
     private func withEngine<Result>(_ call: (Engine) throws -> Result) throws -> Result {
         guard let engine else { throw PigeonholeError.closed }
-        do {
-            return try call(engine)
-        } catch let fault as Fault {
-            throw PigeonholeError(fault)
-        }
+        return try PigeonholeError.from { try call(engine) }
     }
 
     /// Until the app closes the client.

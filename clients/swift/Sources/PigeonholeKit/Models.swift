@@ -20,6 +20,25 @@ public final class ChatListModel {
     }
 }
 
+/// The members of a group or channel for SwiftUI. The model follows the view until its end.
+@MainActor
+@Observable
+public final class RosterModel {
+    public let view: RosterView
+    public private(set) var members: [MemberRow] = []
+
+    public init(_ view: RosterView) {
+        self.view = view
+        let all = view.members
+        Task { [weak self] in
+            for await members in all {
+                guard let self else { return }
+                self.members = members
+            }
+        }
+    }
+}
+
 /// The messages of a conversation for SwiftUI. The model follows the view until its end.
 @MainActor
 @Observable

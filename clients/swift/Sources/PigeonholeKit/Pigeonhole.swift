@@ -10,6 +10,8 @@ public final class Pigeonhole: Sendable {
 
     let loop: Loop
     private let me: String
+    /// The folder of a client that keeps messages.
+    private let folder: URL?
     private let running: Task<Void, Never>
     /// The events, in their order, for one consumer.
     public let events: Events
@@ -33,6 +35,7 @@ public final class Pigeonhole: Sendable {
         let loop = Loop(config, deviceID: deviceID, token: token)
         try await loop.open()
         (self.loop, me, events) = (loop, config.userID, Events(queue: loop.events))
+        folder = config.keep == .messages ? config.folder : nil
         running = Task.detached { await loop.run() }
         #if canImport(Network)
             // Not `wake()`, which would end a suspension.
@@ -59,12 +62,8 @@ public final class Pigeonhole: Sendable {
 
     /// The direct conversation with a user, which need not exist yet. Throws if no user can have this id.
     public func direct(_ userID: String) throws -> Conversation {
-        do {
-            let id = try directConversationId(one: me, other: userID)
-            return Conversation(pigeonhole: self, id: id, target: ["to": .string(userID)])
-        } catch let fault as Fault {
-            throw PigeonholeError(fault)
-        }
+        let id = try PigeonholeError.from { try directConversationId(one: me, other: userID) }
+        return Conversation(pigeonhole: self, id: id, target: ["to": .string(userID)])
     }
 
     /// A conversation by its id, from a message or a row of the chat list.
@@ -107,6 +106,40 @@ public final class Pigeonhole: Sendable {
             }
             return url
         }
+    }
+
+    /// Returns the file of a message's attachment in the client's folder, and downloads it first if it is not there. Then
+    /// items of views have its path. The client removes the file when the message is deleted or no longer stored. A system
+    /// that moves the app's folder, as iOS at an update, changes the path: the next call returns the new one.
+    ///
+    /// The codes of the error are those of ``download(_:to:)``; `bad_request`: the message has no attachment; `config`: the
+    /// client has no folder, or keeps no messages.
+    public func attachment(_ message: Message) async throws -> URL {
+        try await attachment(message.conversationID, message.seq, message.media, known: nil)
+    }
+
+    /// `known`: the engine has this path already.
+    func attachment(_ id: String, _ seq: Int?, _ media: Media?, known: URL?) async throws -> URL {
+        guard let folder else {
+            throw PigeonholeError(code: "config", reason: "attachments need a folder and Keep.messages")
+        }
+        guard let seq, let media else {
+            throw PigeonholeError(code: "bad_request", reason: "the message has no attachment")
+        }
+        let file = folder.appending(path: "media/\(id)-\(seq)")
+        // A copy from another volume can have stopped in the middle.
+        let isHere = try? file.resourceValues(forKeys: [.fileSizeKey]).fileSize == media.bytes
+        if isHere != true {
+            try Self.usable {
+                try FileManager.default.createDirectory(
+                    at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            }
+            try await download(media, to: file)
+        }
+        if isHere != true || file.path(percentEncoded: false) != known?.path(percentEncoded: false) {
+            loop.put(.place(conversationId: id, seq: UInt64(clamping: seq), path: file.path(percentEncoded: false)))
+        }
+        return file
     }
 
     /// Creates a group through the outbox; the user is its owner. The result has its id.

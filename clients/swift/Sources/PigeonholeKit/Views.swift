@@ -80,6 +80,13 @@ extension Screen: Decodable {
     }
 }
 
+/// The members of a group or channel at some time.
+public struct RosterSnapshot: Decodable, Sendable, Hashable {
+    public let conversationID: String
+    /// The owner, the admins and then the others, each in the order of their ids.
+    public let members: [MemberRow]
+}
+
 /// A view of the chat list. The view follows everything that happens, until ``close()`` or until nothing uses it or its
 /// streams.
 public final class ChatList: LiveView {
@@ -194,6 +201,52 @@ public final class MessagesView: LiveView {
         }
         // The engine wrote it: nothing in it is unreadable.
         if let shown: Shown = try? read(text) { newest.set(shown.messages) }
+    }
+
+    func end() {
+        newest.end()
+    }
+}
+
+/// A view of the members of a group or channel, with their roles and marks. The view follows everything that happens, until
+/// ``close()`` or until nothing uses it or its streams.
+public final class RosterView: LiveView {
+    let number: UInt64
+    private let loop: Loop
+    private let id: String
+    private let newest = Newest<RosterSnapshot?>(nil)
+
+    init(_ loop: Loop, _ id: String) {
+        (self.loop, number, self.id) = (loop, loop.newView(), id)
+    }
+
+    deinit {
+        close()
+    }
+
+    /// The members now. `nil`: the store has not been read yet.
+    public var shown: RosterSnapshot? { newest.current }
+
+    /// The members now and after each change. A slow consumer gets the newest.
+    public var snapshots: AsyncStream<RosterSnapshot> { newest.stream(of: self) { $0 } }
+
+    /// The members of ``snapshots``.
+    public var members: AsyncStream<[MemberRow]> { newest.stream(of: self) { $0?.members } }
+
+    /// Ends the view, which then shows nothing new.
+    public func close() {
+        loop.closeView(number)
+        newest.end()
+    }
+
+    var content: JSON { ["members": .string(id)] }
+
+    func show(_ text: String) {
+        struct Shown: Decodable {
+            let members: RosterSnapshot
+        }
+        // The engine wrote it: nothing in it is unreadable.
+        if let shown: Shown = try? read(text) { newest.set(shown.members) }
     }
 
     func end() {

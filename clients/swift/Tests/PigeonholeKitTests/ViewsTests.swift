@@ -201,6 +201,115 @@ struct ViewsTests {
         await bob.close()
     }
 
+    @Test("a downloaded file stays over a restart, until its message is deleted")
+    func attachment() async throws {
+        let alice = try await server.open("alice", .messages)
+        let bob = try await server.open("bob", .messages)
+        let plan = server.folder.appending(path: "plan.txt")
+        try Data("Sea, then mountains".utf8).write(to: plan)
+        let sent = Attachment(plan, mime: "text/plain", caption: "the plan")
+        try await alice.direct("bob").sendFile(sent).stored()
+        let chat = try bob.direct("alice")
+        let view = chat.messages()
+        let item = try await view.screens.until { !$0.messages.isEmpty }.messages[0]
+        #expect(item.path == nil)
+        let file = try await chat.attachment(item)
+        #expect(file.path() == server.folder.appending(path: "bob/media/\(chat.id)-1").path())
+        #expect(try String(contentsOf: file, encoding: .utf8) == "Sea, then mountains")
+        #expect(try await view.screens.until { $0.messages[0].path != nil }.messages[0].path?.path() == file.path())
+        await bob.close()
+
+        let offline = try await server.open("bob", .messages, address: nowhere)
+        let message = try #require(try await offline.search("plan").first)
+        #expect(try await offline.attachment(message).path() == file.path())
+        let again = try offline.direct("alice")
+        let kept = try await again.messages().screens.until { !$0.messages.isEmpty }.messages[0]
+        #expect(kept.path?.path() == file.path())
+        #expect(try await again.attachment(kept).path() == file.path())
+        await offline.close()
+
+        let online = try await server.open("bob", .messages)
+        let shown = try online.direct("alice").messages()
+        try await alice.direct("bob").delete(1).stored()
+        #expect(try await shown.screens.until { $0.messages.first?.deletedBy != nil }.messages[0].path == nil)
+        while FileManager.default.fileExists(atPath: file.path()) { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(await code { _ = try await online.attachment(message) } == "gone")
+        let deleted = try await online.direct("alice").history().messages[0]
+        #expect(await code { _ = try await online.attachment(deleted) } == "bad_request")
+        await online.close()
+        let bot = try await server.open("bob")
+        #expect(await code { _ = try await bot.attachment(message) } == "config")
+        await bot.close()
+        await alice.close()
+    }
+
+    @Test("members come and go, and get roles and marks")
+    @MainActor
+    func roster() async throws {
+        let alice = try await server.open("alice", .messages)
+        let bob = try await server.open("bob", .messages)
+        let id = try await alice.createGroup("Trip", members: ["bob"]).stored().conversationID
+        let group = alice.conversation(id)
+        let view = group.roster()
+        let model = RosterModel(view)
+        let both = try await view.snapshots.until { $0.members.count == 2 }
+        #expect(both.conversationID == id)
+        #expect(both.members.map(\.userID) == ["alice", "bob"])
+        #expect(both.members.map(\.role) == ["owner", "member"])
+        try await group.add(["carol"]).stored()
+        let carol = try await view.members.until { $0.count == 3 }[2]
+        #expect(carol.joinedSeq == 2)
+        #expect(carol.readSeq == 0)
+        let seq = try await group.send("tickets?").stored().seq
+        _ = try await bob.conversations().snapshots.until { $0.unread == 1 }
+        try await bob.conversation(id).read(seq)
+        #expect(try await view.members.until { $0[1].readSeq == seq }[1].deliveredSeq == seq)
+        try await group.role("carol", "admin").stored()
+        #expect(try await view.members.until { $0[1].role == "admin" }.map(\.userID) == ["alice", "carol", "bob"])
+        try await group.remove("bob").stored()
+        #expect(await shown { model.members.map(\.userID) == ["alice", "carol"] })
+        // The server's list, for the store.
+        _ = try await group.roster().members.until { $0.map(\.role) == ["owner", "admin"] }
+        await alice.close()
+
+        let offline = try await server.open("alice", .messages, address: nowhere)
+        let known = try await offline.conversation(id).roster().members.until { !$0.isEmpty }
+        #expect(known.map(\.role) == ["owner", "admin"])
+        await offline.close()
+        await bob.close()
+    }
+
+    @Test("a reader has what the client next to it has stored")
+    func reader() async throws {
+        let folder = server.folder.appending(path: "bob")
+        #expect(await code { _ = try Reader(folder: folder, userID: "bob") } == "store")
+        let alice = try await server.open("alice")
+        let bob = try await server.open("bob", .messages)
+        try await alice.direct("bob").send("are you there?").stored()
+        let chat = try bob.direct("alice")
+        let list = bob.conversations()
+        _ = try await list.snapshots.until { $0.unread == 1 }
+        #expect(await code { _ = try Reader(folder: folder, userID: "alice") } == "wrong_user")
+        let reader = try Reader(folder: folder, userID: "bob")
+        #expect(try reader.notice(chat.id, 1) == Notice(title: "alice", senderID: "alice", body: "are you there?"))
+        #expect(try reader.notice(chat.id, 2) == Notice(title: "alice", senderID: nil, body: nil))
+        #expect(try reader.unread() == 1)
+        #expect(try reader.chats().map(\.peerID) == ["alice"])
+        try await alice.direct("bob").send("hello?").stored()
+        _ = try await list.snapshots.until { $0.unread == 2 }
+        #expect(try reader.messages(chat.id).map(\.body) == ["are you there?", "hello?"])
+        #expect(try reader.messages(chat.id, before: 2).map(\.body) == ["are you there?"])
+        #expect(try reader.messages(chat.id, limit: 1).map(\.body) == ["hello?"])
+        try await chat.read(1)
+        #expect(try reader.notice(chat.id, 1) == nil)
+        try await alice.direct("bob").delete(2).stored()
+        _ = try await list.snapshots.until { $0.unread == 0 }
+        #expect(try reader.notice(chat.id, 2) == nil)
+        #expect(await code { _ = try reader.notice("two words", 1) } == "bad_request")
+        await alice.close()
+        await bob.close()
+    }
+
     @Test("a stream keeps its view, and the view ends with the last one that uses it")
     func dropped() async throws {
         let alice = try await server.open("alice", .messages)

@@ -1,5 +1,6 @@
 package dev.pigeonhole
 
+import dev.pigeonhole.ffi.Fault
 import java.io.File
 import kotlin.time.Duration
 import okhttp3.OkHttpClient
@@ -54,3 +55,12 @@ public enum class TokenNeed {
  * `wrong_user`, `broken`.
  */
 public class PigeonholeException(public val code: String, reason: String) : Exception("$reason ($code)")
+
+/** Makes a fault of the engine an exception of the client. */
+internal inline fun <T> public(call: () -> T): T = try {
+    call()
+} catch (fault: Fault.Failed) {
+    throw PigeonholeException(fault.code, fault.reason)
+} catch (destroyed: IllegalStateException) {
+    throw PigeonholeException("closed", "the client or the reader is closed")
+}

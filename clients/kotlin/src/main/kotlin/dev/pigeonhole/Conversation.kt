@@ -1,6 +1,7 @@
 package dev.pigeonhole
 
 import dev.pigeonhole.ffi.EdgeInput
+import java.io.File
 import java.time.Instant
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.serialization.encodeToString
@@ -28,6 +29,9 @@ public class Conversation internal constructor(
     /** Opens a view of the messages. */
     public fun messages(at: At = At.Newest): MessagesView = pigeonhole.messages(target, at)
 
+    /** Opens a view of the members of this group or channel, with their roles and marks. */
+    public fun roster(): RosterView = pigeonhole.roster(id)
+
     /** Sends a text. `mentions` are users of a group, or `*` for all. */
     public suspend fun send(text: String, replyTo: Long? = null, mentions: List<String> = emptyList()): Sent<Stored> =
         pigeonhole.message(target) {
@@ -47,6 +51,9 @@ public class Conversation internal constructor(
             put("media", media)
         }
     }
+
+    /** Returns the file of a message in a view, as the other [attachment][Pigeonhole.attachment]. */
+    public suspend fun attachment(item: Item.Message): File = pigeonhole.attachment(id, item.seq, item.media, item.path)
 
     /** Changes the text of an own message. */
     public suspend fun edit(seq: Long, text: String): Sent<Stored> = change("edit", seq) { put("body", text) }

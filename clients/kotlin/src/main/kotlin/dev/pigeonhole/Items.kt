@@ -2,11 +2,17 @@
 
 package dev.pigeonhole
 
+import java.io.File
 import java.time.DateTimeException
 import java.time.LocalDate
 import kotlinx.serialization.DeserializationStrategy
+import kotlinx.serialization.KSerializer
 import kotlinx.serialization.Serializable
 import kotlinx.serialization.SerializationException
+import kotlinx.serialization.descriptors.PrimitiveKind
+import kotlinx.serialization.descriptors.PrimitiveSerialDescriptor
+import kotlinx.serialization.encoding.Decoder
+import kotlinx.serialization.encoding.Encoder
 import kotlinx.serialization.json.JsonContentPolymorphicSerializer
 import kotlinx.serialization.json.JsonElement
 import kotlinx.serialization.json.JsonObject
@@ -58,6 +64,8 @@ public sealed interface Item {
         val body: String,
         /** The file of a stored message. */
         val media: Media? = null,
+        /** The file on this device, after [Conversation.attachment]. */
+        @Serializable(Path::class) val path: File? = null,
         /** The file of a message that is not stored. */
         val upload: Upload? = null,
         val mentions: List<String> = emptyList(),
@@ -207,9 +215,29 @@ public data class Line(
     val progress: Progress? = null,
 )
 
+/** A member of a group or channel. A row that did not change is the same object in the next list. */
+@Serializable
+public data class MemberRow(
+    val userId: String,
+    /** `owner`, `admin` or `member`. */
+    val role: String,
+    /** The entry with which the member joined. */
+    val joinedSeq: Long,
+    /** A device of the member has received every entry up to this one. */
+    val deliveredSeq: Long,
+    /** The member has read every entry up to this one. */
+    val readSeq: Long,
+)
+
 /** A text that the user has begun. */
 @Serializable
 public data class Draft(val body: String, val replyTo: Long? = null, val mentions: List<String> = emptyList())
+
+internal object Path : KSerializer<File> {
+    override val descriptor = PrimitiveSerialDescriptor("Path", PrimitiveKind.STRING)
+    override fun serialize(encoder: Encoder, value: File) = encoder.encodeString(value.path)
+    override fun deserialize(decoder: Decoder): File = File(decoder.decodeString())
+}
 
 internal fun JsonObject.word(name: String): String? = (this[name] as? JsonPrimitive)?.contentOrNull
 

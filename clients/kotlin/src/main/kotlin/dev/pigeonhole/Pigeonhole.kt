@@ -3,7 +3,6 @@ package dev.pigeonhole
 import dev.pigeonhole.ffi.EdgeInput
 import dev.pigeonhole.ffi.Engine
 import dev.pigeonhole.ffi.EngineSetup
-import dev.pigeonhole.ffi.Fault
 import dev.pigeonhole.ffi.directConversationId
 import java.io.File
 import java.nio.file.Files
@@ -105,6 +104,32 @@ public class Pigeonhole private constructor(
             ?: throw PigeonholeException("gone", "the message is deleted")
     }
 
+    /**
+     * Returns the file of a message's attachment in the client's folder, and downloads it first if it is not there. Then
+     * items of views have its [path][Item.Message.path]. The client removes the file when the message is deleted or no
+     * longer stored.
+     *
+     * The codes of the exception are those of [download]; `bad_request`: the message has no attachment; `config`: the
+     * client has no folder, or keeps no messages.
+     */
+    public suspend fun attachment(message: Message): File =
+        attachment(message.conversationId, message.seq, message.media, null)
+
+    /** `known`: the engine has this path already. */
+    internal suspend fun attachment(id: String, seq: Long?, media: Media?, known: File?): File {
+        val folder = config.folder?.takeIf { config.keep == Keep.MESSAGES }
+            ?: throw PigeonholeException("config", "attachments need a folder and Keep.MESSAGES")
+        if (seq == null || media == null) throw PigeonholeException("bad_request", "the message has no attachment")
+        val file = File(mediaOf(folder), "$id-$seq").absoluteFile
+        val isHere = withContext(Dispatchers.IO) {
+            file.parentFile.mkdirs()
+            file.length() == media.bytes
+        }
+        if (!isHere) download(media, file)
+        if (!isHere || file != known) loop.say(EdgeInput.Place(id, seq.toULong(), file.path))
+        return file
+    }
+
     /** Creates a group through the outbox; the user is its owner. The result has its id. */
     public suspend fun createGroup(title: String, members: List<String>, set: GroupSettings = GroupSettings()): Sent<Stored> =
         create("group", title, members, set)
@@ -191,6 +216,8 @@ public class Pigeonhole private constructor(
 
     internal fun messages(target: JsonObject, at: At) = loop.open(MessagesView(loop, target, at))
 
+    internal fun roster(id: String) = loop.open(RosterView(loop, id))
+
     internal fun say(input: EdgeInput) = loop.say(input)
 
     internal fun call(input: (ULong) -> EdgeInput): CompletableDeferred<String> = loop.ask(input = input)
@@ -260,6 +287,8 @@ public class Pigeonhole private constructor(
                 }
                 val scope = CoroutineScope(SupervisorJob() + Dispatchers.IO)
                 val loop = public { Loop(engine, config, deviceId, http, scope, token) }
+                // A program that was killed has left parts of downloads.
+                config.folder?.let { mediaOf(it).listFiles { part -> part.extension == "part" } }?.forEach(File::delete)
                 Pigeonhole(config, http, scope, loop).apply {
                     running = scope.launch(Dispatchers.IO.limitedParallelism(1)) { loop.run() }
                 }
@@ -276,13 +305,8 @@ public class Pigeonhole private constructor(
             return file.readText()
         }
 
-        private inline fun <T> public(call: () -> T): T = try {
-            call()
-        } catch (fault: Fault.Failed) {
-            throw PigeonholeException(fault.code, fault.reason)
-        } catch (destroyed: IllegalStateException) {
-            throw PigeonholeException("closed", "the client is closed")
-        }
+        /** The folder of downloaded attachments. */
+        private fun mediaOf(folder: File) = File(folder, "media")
     }
 }
 

@@ -64,6 +64,13 @@ public data class Screen(
     val unread: Long,
 )
 
+/** The members of a group or channel at some time. */
+public data class RosterSnapshot(
+    val conversationId: String,
+    /** The owner, the admins and then the others, each in the order of their ids. */
+    val members: List<MemberRow>,
+)
+
 /**
  * A view for an interface. The view follows everything that happens until [close].
  *
@@ -81,7 +88,15 @@ public abstract class View<T : Any> internal constructor(private val loop: Loop)
 
     internal abstract fun read(shown: JsonObject): T
 
-    internal open fun show(text: String): T = read(json.parseToJsonElement(text).jsonObject).also { newest.value = it }
+    internal fun show(text: String) {
+        val state = read(json.parseToJsonElement(text).jsonObject)
+        // A collector of `shown` finds the new list too.
+        list(state)
+        newest.value = state
+    }
+
+    /** Takes the list in the new state. */
+    internal abstract fun list(shown: T)
 
     internal fun act(act: JsonElement) = loop.say(EdgeInput.Act(number, act.toString()))
 
@@ -112,7 +127,9 @@ public class ChatList internal constructor(loop: Loop, @Volatile private var fil
         return ListSnapshot(drawn.all(list.getValue("rows") as JsonArray), list.number("unread"))
     }
 
-    override fun show(text: String): ListSnapshot = super.show(text).also { newest.value = it.rows }
+    override fun list(shown: ListSnapshot) {
+        newest.value = shown.rows
+    }
 }
 
 /** A view of the messages of a conversation. Older ones come from the store and the server. */
@@ -121,7 +138,7 @@ public class MessagesView internal constructor(
     private val with: JsonObject,
     @Volatile private var at: At,
 ) : View<Screen>(loop) {
-    private val drawn = Drawn(::itemOf)
+    private val drawn = Drawn(read = ::itemOf)
     private val drawnChat = Drawn<ChatRow> { json.decodeFromJsonElement(it) }
     private val newest = MutableStateFlow(emptyList<Item>())
 
@@ -170,7 +187,32 @@ public class MessagesView internal constructor(
         )
     }
 
-    override fun show(text: String): Screen = super.show(text).also { newest.value = it.items }
+    override fun list(shown: Screen) {
+        newest.value = shown.items
+    }
+}
+
+/** A view of the members of a group or channel, with their roles and marks. */
+public class RosterView internal constructor(loop: Loop, private val id: String) : View<RosterSnapshot>(loop) {
+    private val drawn = Drawn<MemberRow>("user_id") { json.decodeFromJsonElement(it) }
+    private val newest = MutableStateFlow(emptyList<MemberRow>())
+
+    /** The members of [shown]. */
+    public val members: StateFlow<List<MemberRow>> = newest.asStateFlow()
+
+    override val of: JsonObject get() = JsonObject(mapOf("members" to JsonPrimitive(id)))
+
+    override fun read(shown: JsonObject): RosterSnapshot {
+        val roster = shown.getValue("members").jsonObject
+        return RosterSnapshot(
+            roster.word("conversation_id").orEmpty(),
+            drawn.all(roster.getValue("members") as JsonArray),
+        )
+    }
+
+    override fun list(shown: RosterSnapshot) {
+        newest.value = shown.members
+    }
 }
 
 private fun At.form(): JsonElement = when (this) {
@@ -182,15 +224,15 @@ private fun At.form(): JsonElement = when (this) {
 private fun JsonObject.number(name: String): Long = word(name)?.toLong() ?: 0
 
 /** Reads the things with keys that have changed. All others are the same objects as before, which Compose skips. */
-internal class Drawn<T>(private val read: (JsonObject) -> T) {
+internal class Drawn<T>(private val key: String = "key", private val read: (JsonObject) -> T) {
     private var last = emptyMap<String, Pair<JsonObject, T>>()
 
     fun all(things: JsonArray): List<T> {
         val all = things.map { thing ->
             val fields = thing.jsonObject
-            last[fields.word("key")]?.takeIf { it.first == fields } ?: (fields to read(fields))
+            last[fields.word(key)]?.takeIf { it.first == fields } ?: (fields to read(fields))
         }
-        last = all.associateBy { it.first.word("key").orEmpty() }
+        last = all.associateBy { it.first.word(key).orEmpty() }
         return all.map { it.second }
     }
 }

@@ -42,7 +42,7 @@ class ItemsTest {
 
     @Test
     fun `only what changed is a new object`() {
-        val drawn = Drawn(::itemOf)
+        val drawn = Drawn(read = ::itemOf)
         fun draw(first: Int, second: Int) = drawn.all(
             json.parseToJsonElement(
                 """[{"key": "u", "type": "unread", "count": $first}, {"key": "g1", "type": "gap", "after_seq": $second,

@@ -23,6 +23,7 @@ import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.SupervisorJob
 import kotlinx.coroutines.cancel
+import kotlinx.coroutines.delay
 import kotlinx.coroutines.flow.filterIsInstance
 import kotlinx.coroutines.flow.filterNotNull
 import kotlinx.coroutines.flow.first
@@ -193,6 +194,113 @@ class ViewsTest {
         assertEquals("gone", assertFailsWith<PigeonholeException> { bob.download(media, copy) }.code)
         alice.close()
         view.until { it.chat?.presence?.online == false }
+        bob.close()
+    }
+
+    @Test
+    fun `a downloaded file stays over a restart, until its message is deleted`() = test { server ->
+        val alice = server.open("alice", Keep.MESSAGES)
+        val bob = server.open("bob", Keep.MESSAGES)
+        val plan = File(server.folder, "plan.txt").apply { writeText("Sea, then mountains") }
+        alice.direct("bob").sendFile(Attachment(plan, "text/plain", caption = "the plan")).stored()
+        val chat = bob.direct("alice")
+        val view = chat.messages()
+        val item = view.until { it.messages.isNotEmpty() }.messages.single()
+        assertNull(item.path)
+        val file = chat.attachment(item)
+        assertEquals(File(server.folder, "bob/media/${chat.id}-1"), file)
+        assertEquals("Sea, then mountains", file.readText())
+        assertEquals(file, view.until { it.messages.single().path != null }.messages.single().path)
+        val part = File(file.parentFile, "${chat.id}-2123.part").apply { createNewFile() }
+        bob.close()
+
+        val offline = server.offline("bob")
+        assertEquals(false, part.exists())
+        val message = offline.search("plan").single()
+        assertEquals(file, offline.attachment(message))
+        val kept = offline.direct("alice").messages().until { it.messages.isNotEmpty() }.messages.single()
+        assertEquals(file, kept.path)
+        assertEquals(file, offline.direct("alice").attachment(kept))
+        offline.close()
+
+        val again = server.open("bob", Keep.MESSAGES)
+        val shown = again.direct("alice").messages()
+        alice.direct("bob").delete(1).stored()
+        assertNull(shown.until { it.messages.singleOrNull()?.deletedBy != null }.messages.single().path)
+        while (file.exists()) delay(10)
+        assertEquals("gone", assertFailsWith<PigeonholeException> { again.attachment(message) }.code)
+        assertEquals("bad_request", assertFailsWith<PigeonholeException> { again.attachment(message.copy(media = null)) }.code)
+        again.close()
+        val bot = server.open("bob", Keep.OUTBOX)
+        assertEquals("config", assertFailsWith<PigeonholeException> { bot.attachment(message) }.code)
+        bot.close()
+        alice.close()
+    }
+
+    @Test
+    fun `members come and go, and get roles and marks`() = test { server ->
+        val alice = server.open("alice", Keep.MESSAGES)
+        val bob = server.open("bob", Keep.MESSAGES)
+        val group = alice.conversation(alice.createGroup("Trip", listOf("bob")).stored().conversationId)
+        val view = alice.conversation(group.id).roster()
+        val roles = { roster: RosterSnapshot -> roster.members.map { it.userId to it.role } }
+        val both = view.until { it.members.size == 2 }
+        assertEquals(group.id to listOf("alice" to "owner", "bob" to "member"), both.conversationId to roles(both))
+        group.add(listOf("carol")).stored()
+        val all = view.until { it.members.size == 3 }
+        assertEquals(MemberRow("carol", "member", 2, 0, 0), all.members[2])
+        assertEquals(all.members, view.members.value)
+        val seq = group.send("tickets?").stored().seq
+        bob.conversations().until { it.unread == 1L }
+        bob.conversation(group.id).read(seq)
+        val read = view.until { it.members[1].readSeq == seq }
+        assertEquals(seq, read.members[1].deliveredSeq)
+        assertSame(all.members[2], read.members[2])
+        group.role("carol", "admin").stored()
+        assertEquals(listOf("alice", "carol", "bob"), view.until { it.members[1].role == "admin" }.members.map { it.userId })
+        group.remove("bob").stored()
+        view.until { it.members.size == 2 }
+        // The server's list, for the store.
+        alice.conversation(group.id).roster().until { "carol" to "admin" in roles(it) }
+        alice.close()
+
+        val offline = server.offline("alice")
+        val known = offline.conversation(group.id).roster().until { it.members.isNotEmpty() }
+        assertEquals(listOf("alice" to "owner", "carol" to "admin"), roles(known))
+        offline.close()
+        bob.close()
+    }
+
+    @Test
+    fun `a reader has what the client next to it has stored`() = test { server ->
+        val folder = File(server.folder, "bob")
+        assertEquals("store", assertFailsWith<PigeonholeException> { Reader.open(folder, "bob") }.code)
+        val alice = server.open("alice", Keep.OUTBOX)
+        val bob = server.open("bob", Keep.MESSAGES)
+        alice.direct("bob").send("are you there?").stored()
+        val chat = bob.direct("alice")
+        val list = bob.conversations()
+        list.until { it.unread == 1L }
+        assertEquals("wrong_user", assertFailsWith<PigeonholeException> { Reader.open(folder, "alice") }.code)
+        val reader = Reader.open(folder, "bob")
+        assertEquals(Notice("alice", "alice", "are you there?"), reader.notice(chat.id, 1))
+        assertEquals(Notice("alice", null, null), reader.notice(chat.id, 2))
+        assertEquals(1, reader.unread())
+        assertEquals(listOf("alice" to 1L), reader.chats().map { it.peerId to it.unread })
+        alice.direct("bob").send("hello?").stored()
+        list.until { it.unread == 2L }
+        assertEquals(listOf("are you there?", "hello?"), reader.messages(chat.id).map { it.body })
+        assertEquals(listOf("are you there?"), reader.messages(chat.id, before = 2).map { it.body })
+        assertEquals(listOf("hello?"), reader.messages(chat.id, limit = 1).map { it.body })
+        chat.read(1)
+        assertNull(reader.notice(chat.id, 1))
+        alice.direct("bob").delete(2).stored()
+        list.until { it.unread == 0L }
+        assertNull(reader.notice(chat.id, 2))
+        assertEquals("bad_request", assertFailsWith<PigeonholeException> { reader.notice("two words", 1) }.code)
+        reader.close()
+        assertEquals("closed", assertFailsWith<PigeonholeException> { reader.unread() }.code)
+        alice.close()
         bob.close()
     }
 
