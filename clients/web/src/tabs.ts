@@ -56,6 +56,8 @@ export function platform(): Platform | undefined {
 type Post =
   /** A tab is new, or does not know whether the leader runs. */
   | { from: TabId; hello: true }
+  /** This tab opens the store, and leads then. */
+  | { from: TabId; to: TabId; opens: true }
   /** This tab leads. */
   | { from: TabId; to?: TabId; leads: string; state: State }
   | { from: TabId; to: TabId; n: number; ask: Ask }
@@ -129,6 +131,8 @@ export class Tabs implements Engine {
   #isLooking = false;
   /** Called when a leader answers. */
   #found = new Set<() => void>();
+  /** Called when this tab has a leader for the first time. */
+  #opened = () => {};
   /** Takes the error of a tab that can't lead, as long as it opens. */
   #refused: ((error: unknown) => void) | undefined;
   #isClosed = false;
@@ -144,7 +148,7 @@ export class Tabs implements Engine {
     const tabs = new Tabs(options);
     try {
       await new Promise<void>((resolve, reject) => {
-        tabs.#found.add(resolve);
+        tabs.#opened = resolve;
         tabs.#refused = reject;
         tabs.#begin();
       });
@@ -335,6 +339,12 @@ export class Tabs implements Engine {
       }
       this.#tell({ type: "state", ...state });
     }
+    this.#opened();
+    this.#isAlive();
+  }
+
+  /** A tab leads, or is about to. */
+  #isAlive(): void {
     for (const found of this.#found) {
       found();
     }
@@ -390,7 +400,11 @@ export class Tabs implements Engine {
     if ("hello" in post) {
       if (this.#lead?.hub) {
         this.#announce(post.from);
+      } else if (this.#lead) {
+        this.#post({ from: this.#id, to: post.from, opens: true });
       }
+    } else if ("opens" in post) {
+      this.#isAlive();
     } else if ("leads" in post) {
       this.#lost();
       this.#leads(post.from, post.state);

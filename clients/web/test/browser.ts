@@ -105,6 +105,12 @@ export class Page implements Platform {
   #channels = new Set<Connected>();
   #sockets = new Set<Socket>();
   isDead = false;
+  /** A client of the page has the lock and opens the store. */
+  isAsked = false;
+  /** The number of posts to other tabs. */
+  posted = 0;
+  /** Opens the store no sooner than this. */
+  opens: Promise<void> = Promise.resolve();
   /** The page gets nothing from other tabs and of its locks for a while. Its socket works. */
   #isStopped = false;
   #waiting: (() => void)[] = [];
@@ -164,6 +170,8 @@ export class Page implements Platform {
     }
     const alive = <T>(run: () => Promise<T>): Promise<T> => (this.isDead ? new Promise(() => {}) : run());
     const open = async (outdated: () => void): Promise<Database> => {
+      this.isAsked = true;
+      await this.opens;
       const database = await alive(() => shared.open(outdated));
       return {
         keepsFiles: database.keepsFiles,
@@ -207,6 +215,7 @@ class Connected implements Channel {
     if (this.#isClosed || this.#page.isDead) {
       return;
     }
+    this.#page.posted += 1;
     const data = structuredClone(message);
     for (const page of this.#pages()) {
       for (const channel of page === this.#page ? [] : page.channels(this.name)) {

@@ -26,6 +26,8 @@ class Chat {
   readonly messages: Message[] = [];
   /** The actions that have come. */
   readonly asked: Frame[] = [];
+  /** The number of connections so far. */
+  dialled = 0;
   /** While this is set, messages get no reply. */
   isDeaf = false;
   #sockets: WebSocketServer;
@@ -40,6 +42,7 @@ class Chat {
     this.#sockets = sockets;
     this.url = `ws://127.0.0.1:${(sockets.address() as AddressInfo).port}/v1`;
     sockets.on("connection", (socket) => {
+      this.dialled += 1;
       socket.on("message", (text) => this.#answer(socket, JSON.parse(String(text))));
     });
   }
@@ -261,6 +264,26 @@ it("takes the lead from a tab that stopped, which then can write no more", async
   // Not from each other without end.
   expect(await (await first.client.direct("bob").send("follows")).stored).toMatchObject({ seq: 3 });
   expect(chat.connections).toBe(1);
+});
+
+it("does not take the lead from a tab that takes long to open the store", async () => {
+  const slow = browser.page();
+  let goOn = () => {};
+  slow.opens = new Promise((resolve) => {
+    goOn = resolve;
+  });
+  const first = tab("alice", slow);
+  await until(() => slow.isAsked);
+  const posted = slow.posted;
+  const second = tab();
+  // An answer, after which the second tab has no timer.
+  await until(() => slow.posted > posted);
+  goOn();
+  const tabs = await Promise.all([first, second]);
+  await until(() => tabs.every(({ client }) => client.connection.getSnapshot().state === "caught_up"));
+  expect(chat.dialled).toBe(1);
+  browser.kill(slow);
+  await until(() => chat.dialled === 2);
 });
 
 it("carries a request out once that a tab had to repeat", async () => {
