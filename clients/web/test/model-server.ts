@@ -143,7 +143,7 @@ export class Server {
       case "uploaded":
         return this.#uploaded(request.media_id);
       case "edit":
-        return this.#change(request, { kind: "edit", version: 2 });
+        return this.#change(request, { kind: "edit" });
       case "react":
         return this.#change(request, { kind: "reaction" });
       case "delete":
@@ -160,6 +160,10 @@ export class Server {
         return this.#inbox(request);
       case "history":
         return this.#history(request);
+      case "presence":
+        return { users: [], watched: [] };
+      case "channels":
+        return { conversations: [], next_cursor: null };
       case "settings":
         this.#said(request.conversation_id).archived = request.set.archived;
         return {};
@@ -199,7 +203,7 @@ export class Server {
     return { media_id };
   }
 
-  #send({ client_msg_id, body, media, ...target }: Frame): unknown {
+  #send({ client_msg_id, kind, body, media, ...target }: Frame): unknown {
     const id = this.idOf("to" in target ? { to: target.to } : { conversation_id: target.conversation_id });
     const known = this.said.get(id)?.messages.find((message) => message.client_msg_id === client_msg_id);
     if (known && known.media?.media_id !== media?.media_id) {
@@ -212,7 +216,8 @@ export class Server {
       }
       file.isSent = true;
     }
-    const stored = known ?? Object.assign(this.append(id, "alice", client_msg_id, body), media ? { media } : {});
+    const stored =
+      known ?? Object.assign(this.append(id, "alice", client_msg_id, body), { kind }, media ? { media } : {});
     const { conversation_id, seq, message_id, sent_at } = stored;
     return { conversation_id, seq, message_id, sent_at, duplicate: known !== undefined };
   }
@@ -221,6 +226,9 @@ export class Server {
   #change({ conversation_id: id, client_msg_id, seq: target_seq, body = "" }: Frame, change: Frame): unknown {
     const known = this.said.get(id)?.messages.find((message) => message.client_msg_id === client_msg_id);
     const entry = known ?? Object.assign(this.append(id, "alice", client_msg_id, body), { ...change, target_seq });
+    if (entry.kind === "edit") {
+      entry.version = entry.seq;
+    }
     const { conversation_id, seq, message_id, sent_at, version } = entry;
     const made = version === undefined ? {} : { version };
     return { conversation_id, seq, message_id, sent_at, ...made, duplicate: known !== undefined };
@@ -239,7 +247,9 @@ export class Server {
   }
 
   #pending(): Frame[] {
-    return [...this.said.values()].flatMap(({ messages, delivered }) => messages.slice(delivered));
+    return [...this.said.values()].flatMap((said) =>
+      said.messages.slice(said.delivered).map((entry) => asRead(said, entry)),
+    );
   }
 
   #read({ conversation_id, seq }: Frame): unknown {
@@ -251,16 +261,16 @@ export class Server {
 
   #inbox({ cursor }: Frame): unknown {
     // `since` is a minute before the time it is made of, and this model's clock does not run for as long.
-    const last = ({ messages }: Said) => messages.filter(({ kind }) => kind === "text").at(-1);
+    const last = ({ messages }: Said) => messages.filter(isMessage).at(-1);
     const all = [...this.said].sort(([, one], [, other]) => (last(one).sent_at < last(other).sent_at ? 1 : -1));
     const from = Number(cursor ?? 0);
     const rows = all.slice(from, from + PAGE_MAX).map(([conversation_id, said]) => {
-      const { seq, sender_id, kind, body, sent_at } = last(said);
+      const { seq, sender_id, kind, body, sent_at, deleted_at } = asRead(said, last(said));
       return {
         conversation_id,
         kind: "direct",
         peer_id: conversation_id.replace("dm_", ""),
-        last_message: { seq, sender_id, kind, preview: body, sent_at },
+        last_message: { seq, sender_id, kind, preview: body, sent_at, ...(deleted_at ? { deleted: true } : {}) },
         unread: this.#unread(said),
         delivered_seq: said.delivered,
         read_seq: said.read,
@@ -271,11 +281,19 @@ export class Server {
     return { conversations: rows, next_cursor: all.length > from + PAGE_MAX ? String(from + PAGE_MAX) : null };
   }
 
-  #history({ conversation_id, after_seq }: Frame): unknown {
-    const { messages, delivered, read } = this.#said(conversation_id);
-    const found = messages.slice(after_seq ?? Math.max(messages.length - 1, 0));
+  #history({ conversation_id, after_seq, before_seq }: Frame): unknown {
+    const said = this.said.get(conversation_id);
+    if (!said) {
+      throw new Refusal("not_member");
+    }
+    const { messages, delivered, read } = said;
+    const found =
+      after_seq === undefined
+        ? messages.slice(0, (before_seq ?? Number.POSITIVE_INFINITY) - 1)
+        : messages.slice(after_seq);
+    const page = after_seq === undefined ? found.slice(-PAGE_MAX) : found.slice(0, PAGE_MAX);
     return {
-      messages: found.slice(0, PAGE_MAX),
+      messages: page.map((entry) => asRead(said, entry)),
       more: found.length > PAGE_MAX,
       last_seq: messages.length,
       members: [{ user_id: "alice", delivered_seq: delivered, read_seq: read }],
@@ -283,7 +301,10 @@ export class Server {
   }
 
   #unread({ messages, read }: Said): number {
-    return messages.slice(read).filter(({ sender_id, kind }) => sender_id !== "alice" && kind === "text").length;
+    const isDeleted = messages.some(({ kind }) => kind === "delete");
+    const isUnread = (entry: Frame) =>
+      entry.sender_id !== "alice" && isMessage(entry) && !(entry.seq === 1 && isDeleted);
+    return messages.slice(read).filter(isUnread).length;
   }
 
   #time(): string {
@@ -297,4 +318,22 @@ export class Server {
     }
     return said;
   }
+}
+
+/** Returns the entry as the server reads it. All changes are of the first message. */
+function asRead({ messages }: Said, entry: Frame): Frame {
+  let read = entry;
+  for (const { kind, body, version, sent_at, sender_id } of entry.seq === 1 ? messages : []) {
+    if (kind === "delete" && read.deleted_at === undefined) {
+      const { edited_at: _, version: __, ...rest } = read;
+      read = { ...rest, body: "", deleted_at: sent_at, deleted_by: sender_id };
+    } else if (kind === "edit" && read.deleted_at === undefined) {
+      read = { ...read, body, version, edited_at: sent_at };
+    }
+  }
+  return read;
+}
+
+function isMessage({ kind }: Frame): boolean {
+  return kind === "text" || kind === "file";
 }

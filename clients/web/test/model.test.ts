@@ -1,15 +1,19 @@
 // A property test against a small model of the server, with any interleaving, duplication and loss of frames,
-// connections, devices and restarts. In the end, every message has come once and in order, and all are acknowledged.
+// connections, devices and restarts. In the end, every message has come once and in order, and all are acknowledged. The
+// views of a client with a store show the same as those of its next start, and as those of a new device.
 
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
+import type { Act, Shown, ViewId } from "../src/chat/views.ts";
 import { defaultTiming } from "../src/config.ts";
 import type { ClientEvent, Why } from "../src/events.ts";
 import { targetOf } from "../src/protocol.ts";
 import type { Target } from "../src/saved.ts";
-import { nothingSaved, type Queued, type QueuedRequest, type Saved, type StorageChange } from "../src/saved.ts";
-import type { LinkId, Put } from "../src/session/core.ts";
+import { nothingSaved, type Queued, type QueuedRequest, type Saved } from "../src/saved.ts";
+import type { Keeper, LinkId, Put, Step } from "../src/session/core.ts";
 import { Session } from "../src/session/session.ts";
+import { memoryStorage } from "../src/store/memory.ts";
+import { Store } from "../src/store/store.ts";
 import { conversationWith, type Frame, PEERS, Server } from "./model-server.ts";
 import { apply, copy } from "./saved.ts";
 
@@ -28,6 +32,11 @@ const pick = fc.nat(8);
 const frame = fc.record({ pick, again: fc.integer({ min: 0, max: 6 }).map((chance) => chance === 0) });
 const peer = fc.constantFrom(...PEERS);
 const said = fc.tuple(peer, fc.integer({ min: 1, max: 3 }));
+
+/** The conversations with the peers, and the chat list. */
+const VIEWS = [0, 1, 2, 3];
+const view = fc.constantFrom(...VIEWS);
+const act = fc.constantFrom<Act>("older", "newer");
 
 /** The possible steps, with their weights. */
 const step = fc.oneof(
@@ -80,22 +89,31 @@ const step = fc.oneof(
   { weight: 4, arbitrary: fc.integer({ min: 1, max: 8000 }).map((ms) => (world: World) => world.wait(ms)) },
   { weight: 1, arbitrary: fc.constantFrom(...failures).map((how) => (world: World) => world.failNext(how)) },
   { weight: 1, arbitrary: fc.constant((world: World) => world.restart()) },
+  { weight: 2, arbitrary: view.map((view) => (world: World) => world.show(view)) },
+  { weight: 1, arbitrary: view.map((view) => (world: World) => world.hide(view)) },
+  { weight: 2, arbitrary: fc.tuple(view, act).map((of) => (world: World) => world.act(...of)) },
+  { weight: 1, arbitrary: view.map((view) => (world: World) => world.see(view)) },
 );
 
 const before = fc.array(fc.tuple(fc.nat(5), fc.nat(5)), { minLength: 3, maxLength: 3 });
 
 it("every message once, in order and acknowledged", { timeout: 300_000 }, () => {
-  const property = fc.property(before, fc.array(step, { maxLength: 250, size: "max" }), (said, steps) => {
-    const world = new World(said);
+  const keeper = fc.constantFrom<Keeper>("app", "store");
+  const all = fc.array(step, { maxLength: 250, size: "max" });
+  const property = fc.asyncProperty(keeper, before, all, async (keeper, said, steps) => {
+    const world = await World.begin(keeper, said);
     for (const take of steps) {
       world.count += 1;
-      take(world);
-      world.collect();
+      await take(world);
+      await world.collect();
     }
-    world.heal();
+    await world.heal();
     world.check();
+    if (keeper === "store") {
+      await world.checkViews();
+    }
   });
-  fc.assert(property, { numRuns: 300 });
+  return fc.assert(property, { numRuns: 300 });
 });
 
 /** Frames on their way. */
@@ -123,41 +141,65 @@ class World {
   /** Settings that the app waits for. */
   #settings = 0;
 
-  constructor(said: [number, number][]) {
-    this.server = new Server(said);
-    this.#session = this.#start();
-    this.collect();
+  #keeper: Keeper;
+  #store: Store;
+  /** The open views, and what each one shows. */
+  #open = new Set<ViewId>();
+  #shown = new Map<ViewId, Shown>();
+
+  static async begin(keeper: Keeper, said: [number, number][]): Promise<World> {
+    const world = new World(keeper, await Store.open(memoryStorage(), "alice"), said);
+    await world.collect();
+    return world;
   }
 
-  #start(): Session {
-    const saved = copy(this.#saved);
+  private constructor(keeper: Keeper, store: Store, said: [number, number][]) {
+    this.server = new Server(said);
+    this.#keeper = keeper;
+    this.#store = store;
+    this.#session = this.#start(copy(this.#saved));
+  }
+
+  #start(saved: Saved): Session {
     // Looks random, and is the same each time.
     let number = this.count;
     const random = () => {
       number = (number * 16807 + 11) % 2147483647;
       return number / 2147483647;
     };
-    const session = new Session({ me: "alice", timing, keeper: "app", saved, random, now: this.#now });
+    const session = new Session({ me: "alice", timing, keeper: this.#keeper, saved, random, now: this.#now });
     session.tick(this.#now);
     return session;
   }
 
-  restart(): void {
+  async restart(): Promise<void> {
+    this.#open.clear();
+    this.#shown.clear();
     this.#wires.clear();
     this.#dialing = undefined;
     this.#events = [];
     this.#puts = [];
     this.#reads.clear();
     this.#settings = 0;
-    this.#session = this.#start();
+    const isStored = this.#keeper === "store";
+    this.#session = this.#start(isStored ? await this.#store.saved() : copy(this.#saved));
   }
 
-  collect(): void {
-    const { writes, outputs } = this.#session.takeStep();
-    for (const write of writes) {
-      expect(write, "the app keeps its messages").toHaveProperty("change");
-      apply(this.#saved, (write as { change: StorageChange }).change);
+  async collect(): Promise<void> {
+    for (let step = this.#session.takeStep(); isSomething(step); step = this.#session.takeStep()) {
+      await this.#carryOut(step);
     }
+  }
+
+  async #carryOut({ writes, lasting, outputs }: Step): Promise<void> {
+    for (const write of writes) {
+      if ("change" in write) {
+        apply(this.#saved, write.change);
+      } else {
+        expect(this.#keeper, "the app keeps its messages").toBe("store");
+      }
+    }
+    await this.#store.apply(this.#keeper === "store" ? writes : [], lasting);
     for (const output of outputs) {
       if (output.do === "dial") {
         expect(this.#dialing, "one at a time").toBeUndefined();
@@ -169,8 +211,14 @@ class World {
         this.#dialing = this.#dialing === output.link ? undefined : this.#dialing;
       } else if (output.do === "answer") {
         output.settle();
+      } else if (output.do === "tell" && this.#keeper === "store") {
+        this.#take(output.event);
       } else if (output.do === "tell") {
         this.#events.push(output.event);
+      } else if (output.do === "load") {
+        this.#session.loaded(output.load, await this.#store.load(output.what), this.#now);
+      } else if (output.do === "show" && this.#open.has(output.view)) {
+        this.#shown.set(output.view, output.shown);
       } else if (output.do === "put") {
         this.#puts.push(output);
       }
@@ -329,9 +377,15 @@ class World {
 
   handle(): void {
     const event = this.#events.shift();
+    if (event) {
+      this.#take(event);
+    }
+  }
+
+  #take(event: ClientEvent): void {
     // The model refuses nothing for good, so no event may report a failure.
-    expect(event?.type).not.toBe("failed");
-    if (event?.type !== "message") {
+    expect(event.type).not.toBe("failed");
+    if (event.type !== "message") {
       return;
     }
     const { conversation_id: id, seq } = event.message;
@@ -343,7 +397,41 @@ class World {
       expect(seq, `${id} in order and once`).toBe(last + 1);
     }
     this.#got.set(id, [...got, seq]);
-    this.#session.handled(id, seq, this.#now);
+    if (this.#keeper === "app") {
+      this.#session.handled(id, seq, this.#now);
+    }
+  }
+
+  show(view: ViewId): void {
+    if (this.#keeper === "store") {
+      const conversation_id = conversationWith(PEERS[view] ?? "");
+      const at = this.count % 2 === 0 ? "firstUnread" : "newest";
+      const isList = view === PEERS.length;
+      this.#open.add(view);
+      this.#shown.delete(view);
+      this.#session.openView(view, isList ? { chats: {} } : { messages: { with: { conversation_id }, at } }, this.#now);
+    }
+  }
+
+  hide(view: ViewId): void {
+    this.#open.delete(view);
+    this.#shown.delete(view);
+    this.#session.closeView(view, this.#now);
+  }
+
+  act(view: ViewId, act: Act): void {
+    if (this.#open.has(view)) {
+      this.#session.actView(view, act, this.#now);
+    }
+  }
+
+  /** All that a view shows was on the screen. */
+  see(view: ViewId): void {
+    const shown = this.#shown.get(view);
+    const last = shown && "messages" in shown ? shown.messages.items.at(-1) : undefined;
+    if (last) {
+      this.act(view, { seen: last.key });
+    }
   }
 
   read(): void {
@@ -370,28 +458,28 @@ class World {
   // The end.
 
   /** Everything works from now on. Returns once nothing is left to be done. */
-  heal(): void {
+  async heal(): Promise<void> {
     this.server.fails = undefined;
     // Only a new connection finds an entry that was posted, lost, and acknowledged by another device.
     while (this.#wires.size > 0) {
       this.cut(0);
-      this.collect();
+      await this.collect();
     }
     // The user has the app before them.
     this.wake();
-    this.collect();
+    await this.collect();
     for (let round = 0; round < 2000; round += 1) {
       this.open();
-      this.collect();
+      await this.collect();
       while (this.#events.length > 0 || [...this.#wires.values()].some(({ up, down }) => up.length + down.length > 0)) {
         this.up({ pick: 0, again: false });
         this.down({ pick: 0, again: false });
         this.put(0);
         this.handle();
-        this.collect();
+        await this.collect();
       }
       this.put(0);
-      this.collect();
+      await this.collect();
       const next = this.#session.nextTick();
       // A refusal waits for other tries of what is in the outbox.
       const isStill = next > this.#now + 6000 && this.#saved.outbox.length === 0;
@@ -400,7 +488,7 @@ class World {
       }
       this.#now = next === Number.POSITIVE_INFINITY ? this.#now : Math.max(this.#now, next);
       this.#session.tick(this.#now);
-      this.collect();
+      await this.collect();
     }
     throw new Error("it never comes to rest");
   }
@@ -430,4 +518,52 @@ class World {
       expect(said.read, `${id} is read`).toBeGreaterThanOrEqual(this.#reads.get(id) ?? 0);
     }
   }
+
+  /** The views that were open, those of the next start without a network, and those of a new device are the same. */
+  async checkViews(): Promise<void> {
+    await this.#showAll();
+    await this.heal();
+    const running = this.#essence();
+    await this.restart();
+    await this.#showAll();
+    expect(this.#essence(), "the next start").toEqual(running);
+
+    this.#store = await Store.open(memoryStorage(), "alice");
+    this.#saved = nothingSaved();
+    this.#got.clear();
+    await this.restart();
+    await this.collect();
+    await this.heal();
+    await this.#showAll();
+    await this.heal();
+    expect(this.#essence(), "a new device").toEqual(running);
+  }
+
+  async #showAll(): Promise<void> {
+    this.count = 1;
+    for (const view of VIEWS.filter((view) => !this.#open.has(view))) {
+      this.show(view);
+      await this.collect();
+    }
+  }
+
+  /** Returns what the views show, without what depends on the time when they were opened. */
+  #essence(): unknown[] {
+    return VIEWS.map((view) => {
+      const shown = this.#shown.get(view) ?? expect.fail(`the view ${view} shows nothing`);
+      if ("chats" in shown) {
+        const { rows, unread } = shown.chats;
+        // A row can have its key from before its peer was known.
+        return { rows: rows.map(({ key: _, ...row }) => row), unread };
+      }
+      const { items, unread } = "messages" in shown ? shown.messages : expect.fail("no roster is open");
+      // The separator ends a run, and this model of the server stores no digest of an attachment.
+      const without = items.filter(({ type }) => type !== "unread");
+      return { items: without.map((item) => ({ ...item, run: undefined, media: undefined })), unread };
+    });
+  }
+}
+
+function isSomething({ writes, outputs, lasting }: Step): boolean {
+  return writes.length > 0 || outputs.length > 0 || lasting;
 }
