@@ -20,9 +20,7 @@ const SERVER = "127.0.0.1:3001";
 const me = new URLSearchParams(location.search).get("user") ?? "alice";
 
 /** An app gets this from its own backend. The local server signs a token for anybody. */
-async function token(): Promise<string> {
-  return (await (await fetch(`http://${SERVER}/token?user=${me}`)).json()).token;
-}
+const token = async () => (await (await fetch(`http://${SERVER}/token?user=${me}`)).json()).token as string;
 
 function App() {
   const [id, setId] = useState("");
@@ -78,7 +76,9 @@ function Chat({ id }: { id: string }) {
   const list = useRef<HTMLOListElement>(null);
   const last = items.at(-1)?.key;
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new last item scrolls to the end.
-  useLayoutEffect(() => list.current?.lastElementChild?.scrollIntoView(), [last]);
+  useLayoutEffect(() => {
+    list.current?.lastElementChild?.scrollIntoView();
+  }, [last]);
   return (
     <main>
       <h2>
