@@ -169,7 +169,7 @@ export class Pigeonhole {
 
   /** Calls the listener with each event, such as a message to ring for, until the returned function is called. */
   onEvent(listener: (event: ClientEvent) => void): () => void {
-    return this.#events.listen(listener);
+    return this.#events.listenFromStart(listener);
   }
 
   /** The app is in the foreground again: the client retries now whatever waits. Browsers need no call of it. */
@@ -187,6 +187,8 @@ export class Pigeonhole {
 export class Events implements App {
   show: NonNullable<App["show"]> = () => {};
   #listeners = new Set<(event: ClientEvent) => void>();
+  /** Events about the storage, from before the app could listen. */
+  #early: ClientEvent[] = [];
   #state: State = { state: "connecting" };
 
   readonly connection: Changing<State> = {
@@ -204,9 +206,19 @@ export class Events implements App {
       const { type: _, ...state } = event;
       this.#state = state;
     }
+    if (event.type === "storage" || event.type === "not_kept") {
+      this.#early.push(event);
+    }
     for (const listener of [...this.#listeners]) {
       listener(event);
     }
+  }
+
+  /** The first listener also gets what it could not hear. */
+  listenFromStart(listener: (event: ClientEvent) => void): () => void {
+    const early = this.#early.splice(0);
+    queueMicrotask(() => early.forEach(listener));
+    return this.listen(listener);
   }
 
   listen(listener: (event: ClientEvent) => void): () => void {

@@ -3,17 +3,18 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import fc from "fast-check";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { ClientEvent } from "../src/events.ts";
 import type { Message } from "../src/frames.ts";
 import { directConversationId } from "../src/made-ids.ts";
-import { Events, Pigeonhole } from "../src/pigeonhole.ts";
+import { Events, open as openClient, Pigeonhole } from "../src/pigeonhole.ts";
 import { start } from "../src/start.ts";
 import type { Shared } from "../src/store/database.ts";
 import { MemoryDatabase } from "../src/store/memory.ts";
 import { Tabs } from "../src/tabs.ts";
 import { Browser, type Page } from "./browser.ts";
+import { nodeSocket } from "./server.ts";
 
 const ID = directConversationId("alice", "bob");
 
@@ -442,3 +443,40 @@ it("loses nothing and doubles nothing, whichever tabs come, die and close", asyn
     { numRuns: 30 },
   );
 }, 120_000);
+
+describe("without a storage that tabs share", () => {
+  /** Opens a client as an app does, and returns its first event about the storage. */
+  async function opened(): Promise<{ client: Pigeonhole; event: ClientEvent }> {
+    const config = { url: chat.url, userId: "alice", token: () => "a.b.c", webSocket: nodeSocket };
+    const client = await openClient(config);
+    const event = new Promise<ClientEvent>((resolve) => {
+      client.onEvent((event) => {
+        if (event.type === "not_kept" || event.type === "storage") {
+          resolve(event);
+        }
+      });
+    });
+    return { client, event: await event };
+  }
+
+  it("keeps nothing where the platform has no locks", async () => {
+    vi.stubGlobal("navigator", {});
+    const { client, event } = await opened();
+    expect(event).toEqual({ type: "not_kept" });
+    await (await client.direct("bob").send("hi")).stored;
+    await client.close();
+  });
+
+  it("keeps nothing where IndexedDB fails", async () => {
+    vi.stubGlobal("navigator", { locks: browser.page().locks });
+    vi.stubGlobal("indexedDB", {
+      open: () => {
+        throw new DOMException("no storage in this window", "InvalidStateError");
+      },
+    });
+    const { client, event } = await opened();
+    expect(event).toEqual({ type: "not_kept" });
+    await (await client.direct("bob").send("hi")).stored;
+    await client.close();
+  });
+});
