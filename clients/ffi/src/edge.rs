@@ -98,9 +98,9 @@ pub enum EdgeInput {
         /// The message.
         client_msg_id: String,
     },
-    /// The app shows a view, as JSON: `{"chats": {archived, kinds, words}}`, where each field may be left out, or
-    /// `{"messages": {with, at}}`. `with` is `{"to": user}` or `{"conversation_id": id}`; `at` is `"newest"`,
-    /// `"first_unread"` or `{"seq": n}`. Needs an engine that keeps messages. Invalid JSON opens nothing.
+    /// The app shows a view, as JSON: `{"chats": {archived, kinds, words}}`, where each field may be left out,
+    /// `{"messages": {with, at}}` or `{"members": conversation_id}`. `with` is `{"to": user}` or `{"conversation_id": id}`;
+    /// `at` is `"newest"`, `"first_unread"` or `{"seq": n}`. Needs an engine that keeps messages. Invalid JSON opens nothing.
     Open {
         /// The app's number for it. A view with the same number is replaced.
         view: u64,
@@ -434,7 +434,7 @@ pub enum EdgeOutput {
     Show {
         /// The view.
         view: u64,
-        /// `{"chats": …}` or `{"messages": …}`. `README.md` has the fields.
+        /// `{"chats": …}`, `{"messages": …}` or `{"members": …}`. `README.md` has the fields.
         shown: String,
     },
 }
