@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use wire::limits::PREVIEW_CHARS_MAX;
 use wire::{
     Action, Channel, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings, CreateRequest,
-    Kind, LastMessage, Message, MutedUntil, Presence, Role, Seq, Settings, System, Target, Timestamp, UserId,
-    UserSettings,
+    Kind, LastMessage, Message, MutedUntil, Presence, Seq, Settings, System, Target, Timestamp, UserId, UserSettings,
 };
 
 use super::item::Progress;
 use super::kept;
 use super::row::{ChatRow, Line};
+use super::rules::Standing;
 use crate::saved::{Outgoing, Queued};
 use crate::timeline::Place;
 use crate::words::Query;
@@ -63,13 +63,14 @@ struct Chat {
     peer_id: Option<UserId>,
     /// The title, by this entry or a row with this `last_seq`.
     title: (Seq, Option<String>),
-    role: Option<Role>,
+    standing: Standing,
     /// The last message of the newest row, with its changes by entries up to this `seq`.
     line: (Seq, Option<LastMessage>),
     row_seq: Seq,
     made_at: Option<Timestamp>,
     failed: Option<String>,
     muted_until: Option<MutedUntil>,
+    mutes_mentions: bool,
     pinned_at: Option<Timestamp>,
     is_archived: bool,
     is_blocked: bool,
@@ -88,9 +89,10 @@ impl Conversations {
     pub fn row(&mut self, row: &Conversation) {
         let chat = self.chat(Some(&row.conversation_id), row.peer_id.as_ref());
         chat.timeline.row(row);
-        chat.listed(row.last_seq, row.title.as_ref(), row.role, Some(&row.last_message), row.muted_until, row.archived);
+        chat.listed(row.last_seq, row.title.as_ref(), Some(&row.last_message), row.muted_until, row.archived);
         if chat.row_seq == row.last_seq {
-            chat.is_blocked = row.blocked;
+            chat.standing.row(row);
+            (chat.is_blocked, chat.mutes_mentions) = (row.blocked, row.mute_mentions);
         }
     }
 
@@ -98,19 +100,26 @@ impl Conversations {
     pub fn channel(&mut self, row: &Channel) {
         let chat = self.chat(Some(&row.conversation_id), None);
         chat.timeline.channel(row);
-        let (title, role, line) = (Some(&row.title), Some(row.role), row.last_message.as_ref());
-        chat.listed(row.last_seq, title, role, line, row.muted_until, row.archived);
+        let (title, line) = (Some(&row.title), row.last_message.as_ref());
+        chat.listed(row.last_seq, title, line, row.muted_until, row.archived);
+        if chat.row_seq == row.last_seq {
+            chat.standing.channel(row);
+        }
     }
 
     /// Takes a request of the outbox: a message, a change of one, or a new group.
     pub fn queued(&mut self, queued: Queued) {
-        if let Outgoing::Request(Action::Create(CreateRequest { client_msg_id, kind, title, .. })) = &queued.outgoing {
+        if let Outgoing::Request(Action::Create(request @ CreateRequest { client_msg_id, kind, title, .. })) =
+            &queued.outgoing
+        {
             let key = made_key(client_msg_id);
             if !self.chats.iter().any(|chat| chat.key == key) {
                 let mut timeline = Timeline::new(self.me.clone());
                 timeline.is(*kind);
                 let title = (Seq::ZERO, Some(title.as_str().to_owned()));
-                self.chats.push(Chat { title, made_at: Some(queued.made_at), ..Chat::new(key, timeline) });
+                let mut chat = Chat { title, made_at: Some(queued.made_at), ..Chat::new(key, timeline) };
+                chat.standing.begins(request);
+                self.chats.push(chat);
             }
             return;
         }
@@ -162,6 +171,7 @@ impl Conversations {
     }
 
     fn message(&mut self, message: &Message, missed: bool) {
+        let me = self.me.clone();
         let id = &message.conversation_id;
         let is_own = message.sender_id == self.me;
         let made = message.client_msg_id.as_ref().filter(|_| is_own).map(made_key);
@@ -181,7 +191,7 @@ impl Conversations {
         };
         let chat = self.chat(Some(id), peer_id.as_ref());
         chat.timeline.message(message.clone());
-        chat.learn(message);
+        chat.learn(message, &me);
         if message.kind.counts() {
             chat.is_archived = false;
         }
@@ -195,8 +205,9 @@ impl Conversations {
         match settings {
             Settings::Conversation { conversation_id, set } => {
                 let Some(chat) = self.found(conversation_id) else { return };
-                let ConversationSettings { muted_until, archived, .. } = set;
+                let ConversationSettings { muted_until, archived, mute_mentions, .. } = set;
                 chat.muted_until = muted_until.unwrap_or(chat.muted_until);
+                chat.mutes_mentions = mute_mentions.unwrap_or(chat.mutes_mentions);
                 chat.is_archived = archived.unwrap_or(chat.is_archived);
             }
             Settings::User { user_id, set: UserSettings { blocked } } => {
@@ -284,8 +295,9 @@ impl Conversations {
         Some(seq)
     }
 
-    /// Removes a failed message, which the user has seen.
+    /// Removes a failed message or group, which the user has seen.
     pub fn dismiss(&mut self, client_msg_id: &ClientMsgId) {
+        self.chats.retain(|chat| chat.failed.is_none() || chat.key != made_key(client_msg_id));
         self.chats.iter_mut().for_each(|chat| chat.timeline.dismiss(client_msg_id));
     }
 
@@ -414,12 +426,13 @@ impl Chat {
             timeline,
             peer_id: None,
             title: (Seq::ZERO, None),
-            role: None,
+            standing: Standing::default(),
             line: (Seq::ZERO, None),
             row_seq: Seq::ZERO,
             made_at: None,
             failed: None,
             muted_until: None,
+            mutes_mentions: false,
             pinned_at: None,
             is_archived: false,
             is_blocked: false,
@@ -439,7 +452,6 @@ impl Chat {
         &mut self,
         last_seq: Seq,
         title: Option<&String>,
-        role: Option<Role>,
         line: Option<&LastMessage>,
         muted_until: Option<MutedUntil>,
         is_archived: bool,
@@ -448,7 +460,6 @@ impl Chat {
             return;
         }
         self.row_seq = last_seq;
-        self.role = role;
         self.muted_until = muted_until;
         self.is_archived = is_archived;
         if last_seq >= self.title.0 {
@@ -459,8 +470,9 @@ impl Chat {
         }
     }
 
-    /// Takes the title, and a change of the row's last message.
-    fn learn(&mut self, entry: &Message) {
+    /// Takes the title, the rules, and a change of the row's last message.
+    fn learn(&mut self, entry: &Message, me: &UserId) {
+        self.standing.entry(entry, me);
         let title = match &entry.system {
             Some(System::Created { title, .. } | System::InfoChanged { title: Some(title), .. }) => Some(title),
             _ => None,
@@ -503,7 +515,9 @@ impl Chat {
             kind: self.timeline.kind(),
             peer_id: self.peer_id.clone(),
             title: self.title.1.clone(),
-            role: self.role,
+            role: self.standing.role(),
+            rules: self.standing.rules(),
+            member_count: self.standing.member_count(),
             is_closed: self.timeline.is_closed(),
             failed: self.failed.clone(),
             line: self.last_line(me),
@@ -514,6 +528,8 @@ impl Chat {
                 Some(MutedUntil::At(until)) => at < until,
                 None => false,
             },
+            muted_until: self.muted_until,
+            mutes_mentions: self.mutes_mentions,
             is_pinned: self.pinned_at.is_some(),
             is_archived: self.is_archived,
             is_blocked: self.is_blocked,

@@ -1,9 +1,10 @@
 //! The rows of the chat list.
 
 use serde::Serialize;
-use wire::{ConversationId, ConversationKind, Kind, Presence, Role, Seq, System, Timestamp, UserId};
+use wire::{ConversationId, ConversationKind, Kind, MutedUntil, Presence, Role, Seq, System, Timestamp, UserId};
 
 use super::item::Progress;
+use super::rules::Rules;
 use crate::Draft;
 
 /// One conversation of the chat list.
@@ -20,8 +21,12 @@ pub struct ChatRow {
     pub peer_id: Option<UserId>,
     /// The title of a group or a channel.
     pub title: Option<String>,
-    /// The user's role in a group or a channel, by the last row.
+    /// The user's role in a group or a channel.
     pub role: Option<Role>,
+    /// The rules of a group or a channel.
+    pub rules: Rules,
+    /// The number of members of a group, once known.
+    pub member_count: Option<u64>,
     /// The user was removed or has left, and can't write.
     pub is_closed: bool,
     /// The server refused to create the group, with this code.
@@ -34,6 +39,10 @@ pub struct ChatRow {
     pub mentions: u64,
     /// The conversation is muted now.
     pub is_muted: bool,
+    /// The end of the mute. `None`: not muted.
+    pub muted_until: Option<MutedUntil>,
+    /// While the group is muted, mentions send no push either.
+    pub mutes_mentions: bool,
     /// The user has pinned it.
     pub is_pinned: bool,
     /// The user has archived it, and no message has come since.

@@ -58,6 +58,8 @@ pub enum Act {
     Older,
     /// Shows newer messages: the user has come near the last item.
     Newer,
+    /// Requests the rows of channels again: no event reports what happens in a channel that no view shows.
+    Refresh,
     /// Shows another part of the conversation.
     Jump(At),
     /// The item with this key was on the screen. See [`Messages::seen`].
@@ -536,6 +538,7 @@ impl Views {
         self.is_changed = true;
         match (act, self.lists.get_mut(&view), self.open.get_mut(&view)) {
             (Act::Filter(filter), Some(list), _) => list.filter = filter,
+            (Act::Refresh, Some(_), _) => self.list_all(),
             (Act::Older, _, Some(open)) => open.messages.older(),
             (Act::Newer, _, Some(open)) => open.messages.newer(),
             (Act::Jump(at), _, Some(open)) => open.messages.jump(at),

@@ -1,0 +1,188 @@
+//! What the chat list knows of a group or a channel, by rows and entries that come in any order.
+
+use serde::Serialize;
+use wire::{AllowedTo, Channel, Conversation, CreateRequest, HistoryFrom, JoinBy, Message, Role, Seq, System, UserId};
+
+/// The rules of a group or a channel. A rule is left out until the server's row or an entry has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Rules {
+    /// Where a new member's history begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<HistoryFrom>,
+    /// Who may send messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub post: Option<AllowedTo>,
+    /// Who may add members.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub add: Option<AllowedTo>,
+    /// Who may join a channel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub join: Option<JoinBy>,
+}
+
+/// A value, by the newest row or entry that sets it.
+#[derive(Clone, Copy, Debug)]
+struct Newest<T>(Seq, Option<T>);
+
+impl<T> Default for Newest<T> {
+    fn default() -> Self {
+        Self(Seq::ZERO, None)
+    }
+}
+
+impl<T> Newest<T> {
+    fn set(&mut self, as_of: Seq, value: Option<T>) {
+        if value.is_some() && as_of >= self.0 {
+            *self = Self(as_of, value);
+        }
+    }
+}
+
+/// The rules, the user's role and the number of members.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Standing {
+    history: Newest<HistoryFrom>,
+    post: Newest<AllowedTo>,
+    add: Newest<AllowedTo>,
+    join: Newest<JoinBy>,
+    role: Newest<Role>,
+    count: Newest<u64>,
+}
+
+impl Standing {
+    /// Takes the rules of a group that the user creates.
+    pub(super) fn begins(&mut self, CreateRequest { history, post, add, join, .. }: &CreateRequest) {
+        let rules = Rules { history: Some(*history), post: Some(*post), add: Some(*add), join: *join };
+        self.set(Seq::ZERO, rules, Some(Role::Owner));
+    }
+
+    /// Takes a row of the chat list.
+    pub(super) fn row(&mut self, row: &Conversation) {
+        let rules = Rules { history: row.history, post: row.post, add: row.add, join: None };
+        self.set(row.last_seq, rules, row.role);
+        self.count.set(row.last_seq, row.member_count);
+    }
+
+    /// Takes a row of the list of channels.
+    pub(super) fn channel(&mut self, row: &Channel) {
+        let rules =
+            Rules { history: Some(row.history), post: Some(row.post), add: Some(row.add), join: Some(row.join) };
+        self.set(row.last_seq, rules, Some(row.role));
+    }
+
+    fn set(&mut self, as_of: Seq, Rules { history, post, add, join }: Rules, role: Option<Role>) {
+        self.history.set(as_of, history);
+        self.post.set(as_of, post);
+        self.add.set(as_of, add);
+        self.join.set(as_of, join);
+        self.role.set(as_of, role);
+    }
+
+    /// Takes an entry.
+    pub(super) fn entry(&mut self, entry: &Message, me: &UserId) {
+        let Some(system) = &entry.system else { return };
+        let is_own = entry.sender_id == *me;
+        match system {
+            System::Created { members, .. } => {
+                self.counted(entry.seq, Some(0), members.len(), 0);
+                let role = if is_own { Role::Owner } else { Role::Member };
+                self.role.set(entry.seq, members.contains(me).then_some(role));
+            }
+            System::MembersAdded { members } => {
+                self.counted(entry.seq, self.count.1, members.len(), 0);
+                self.role.set(entry.seq, members.contains(me).then_some(Role::Member));
+            }
+            System::MembersRemoved { members } => {
+                self.counted(entry.seq, self.count.1, 0, members.len());
+                self.role.set(entry.seq, members.contains(me).then_some(Role::None));
+            }
+            System::MemberLeft {} => {
+                self.counted(entry.seq, self.count.1, 0, 1);
+                self.role.set(entry.seq, is_own.then_some(Role::None));
+            }
+            System::RoleChanged { user_id, role } if user_id == me => self.role.set(entry.seq, Some(*role)),
+            // The owner who makes another member the owner is an admin then.
+            System::RoleChanged { role: Role::Owner, .. } => self.role.set(entry.seq, is_own.then_some(Role::Admin)),
+            System::InfoChanged { history, post, add, join, .. } => {
+                let rules = Rules { history: *history, post: *post, add: *add, join: *join };
+                self.set(entry.seq, rules, None);
+            }
+            System::RoleChanged { .. } | System::Later(_) => {}
+        }
+    }
+
+    /// Takes the number of users who join or leave with an entry, once.
+    fn counted(&mut self, seq: Seq, before: Option<u64>, joined: usize, left: usize) {
+        if self.count.0 != seq {
+            let count = before.map(|count| (count + joined as u64).saturating_sub(left as u64));
+            self.count.set(seq, count);
+        }
+    }
+
+    pub(super) fn rules(&self) -> Rules {
+        Rules { history: self.history.1, post: self.post.1, add: self.add.1, join: self.join.1 }
+    }
+
+    pub(super) fn role(&self) -> Option<Role> {
+        self.role.1
+    }
+
+    pub(super) fn member_count(&self) -> Option<u64> {
+        self.count.1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(seq: u64, sender: &str, system: &serde_json::Value) -> Message {
+        serde_json::from_value(json!({"conversation_id": "gr_ab", "seq": seq, "message_id": "x", "sender_id": sender,
+            "kind": "system", "body": "", "system": system, "sent_at": "2026-11-20T10:00:00.000Z"}))
+        .unwrap()
+    }
+
+    fn entries() -> Vec<Message> {
+        let of = |(seq, (sender, system)): (u64, (&str, serde_json::Value))| entry(seq, sender, &system);
+        let all = [
+            ("bob", json!({"event": "created", "title": "Trip", "members": ["bob", "alice"]})),
+            ("bob", json!({"event": "role.changed", "user_id": "alice", "role": "owner"})),
+            ("alice", json!({"event": "info.changed", "post": "admins"})),
+            ("alice", json!({"event": "role.changed", "user_id": "bob", "role": "owner"})),
+            ("bob", json!({"event": "info.changed", "post": "all", "add": "admins"})),
+        ];
+        (1..).zip(all).map(of).collect()
+    }
+
+    #[test]
+    fn the_role_and_the_number_follow_the_entries() {
+        let (me, mut standing) = (UserId::parse("alice").unwrap(), Standing::default());
+        let roles = entries().into_iter().map(|entry| {
+            standing.entry(&entry, &me);
+            (standing.role(), standing.member_count())
+        });
+        let [member, owner, admin] = [Role::Member, Role::Owner, Role::Admin].map(|role| (Some(role), Some(2)));
+        assert_eq!(roles.collect::<Vec<_>>(), [member, owner, owner, admin, admin]);
+        let added = json!({"event": "members.added", "members": ["carol", "dave"]});
+        standing.entry(&entry(6, "bob", &added), &me);
+        standing.entry(&entry(6, "bob", &added), &me);
+        standing.entry(&entry(7, "dave", &json!({"event": "member.left"})), &me);
+        assert_eq!(standing.member_count(), Some(3));
+        standing.entry(&entry(8, "bob", &json!({"event": "members.removed", "members": ["alice"]})), &me);
+        assert_eq!((standing.role(), standing.member_count()), (Some(Role::None), Some(2)));
+    }
+
+    proptest! {
+        #[test]
+        fn rules_and_role_are_those_of_the_newest_entry_in_any_order(order in Just(entries()).prop_shuffle()) {
+            let (me, mut standing) = (UserId::parse("alice").unwrap(), Standing::default());
+            order.iter().for_each(|entry| standing.entry(entry, &me));
+            let (post, add) = (Some(AllowedTo::All), Some(AllowedTo::Admins));
+            prop_assert_eq!(standing.rules(), Rules { post, add, ..Rules::default() });
+            prop_assert_eq!(standing.role(), Some(Role::Admin));
+        }
+    }
+}
