@@ -4,6 +4,6 @@ import { defineConfig } from "vite";
 export default defineConfig({
   resolve: {
     // An app elsewhere has the client from npm. This one takes its source, so that nothing has to be built first.
-    alias: { "@pigeonhole/client/events": fileURLToPath(new URL("../../clients/web/src/feed.ts", import.meta.url)) },
+    alias: { "@pigeonhole/client": fileURLToPath(new URL("../../clients/web/src/index.ts", import.meta.url)) },
   },
 });

@@ -94,7 +94,7 @@ test("a group is made by hand, three chat in it, and its owner changes who is in
   expect(await hal.bodies()).toEqual([]);
   await hal.say("Back again");
   await fay.message("Back again").waitFor();
-  await hal.hasTicks("Back again", "Read");
+  await hal.hasTicks("Back again", "Stored");
 
   // Fay makes gus the owner, and leaves.
   await fay.chooseFor("gus", "Transfer ownership");
@@ -141,7 +141,7 @@ test("a group that is made without a connection waits, over a reload too, and wh
   expect(await jay.item("Delete").count()).toBe(0);
   await page.keyboard.press("Escape");
   await kay.connection().click();
-  await kay.message("1 unread message").waitFor();
+  await kay.message("At eight").waitFor();
   expect(await kay.bodies()).toEqual(["This message was deleted", "At eight. @all"]);
   await ivo.hasTicks("At eight", "Read");
   // Each reacts, and so do two with the same.

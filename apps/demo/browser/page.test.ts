@@ -62,7 +62,7 @@ test("Back goes from a chat to the list on a phone, and only then away", async (
   const ute = new Pane(page, "ute");
   await ute.isState("Online");
   const start = async (name: string) => {
-    await ute.root.getByRole("textbox", { name: "Start a chat with" }).fill(name);
+    await ute.root.getByRole("textbox", { name: "Search or start a chat with" }).fill(name);
     await page.keyboard.press("Enter");
     await ute.field().waitFor();
   };
@@ -89,6 +89,7 @@ test("links open, emoji are large, any emoji is a reaction, and a picture is see
   const [wes, yva] = await sideBySide(page, "wes", "yva");
   await wes.say("See https://a.example/b?c=1, and <b>https://d.example</b>.");
   await yva.chat("wes").click();
+  await yva.message("See").waitFor();
   const links = yva.message("See").getByRole("link");
   expect(await links.evaluateAll((all) => all.map((link) => (link as HTMLAnchorElement).href))).toEqual([
     "https://a.example/b?c=1",

@@ -1,27 +1,26 @@
 // Media of messages, as far as this page has fetched or sent them.
 
-import type { Message, Queued, Upload } from "@pigeonhole/client/events";
+import type { MessageItem, Upload } from "@pigeonhole/client";
 
 /** More than these are forgotten, those first that were fetched first. */
 const KEPT_MAX = 100;
 
 /** The bytes that a message which is not stored carries, if they are here. */
-export function fileOf(queued: Queued): Blob | undefined {
-  const source = "body" in queued ? queued.media?.source : undefined;
-  return source && "file" in source ? source.file : undefined;
+export function fileOf({ upload }: MessageItem): Blob | undefined {
+  return upload && "file" in upload.source ? upload.source.file : undefined;
 }
 
 export class Carried {
-  #download: (message: Message) => Promise<Blob>;
+  #download: (message: MessageItem) => Promise<Blob>;
   /** URLs of the page's own, by digest: what was sent from here need not be fetched. */
   #urls = new Map<string, Promise<string>>();
 
-  constructor(download: (message: Message) => Promise<Blob>) {
+  constructor(download: (message: MessageItem) => Promise<Blob>) {
     this.#download = download;
   }
 
   /** An address for `img`, `audio` and downloads. */
-  urlOf(message: Message): Promise<string> {
+  urlOf(message: MessageItem): Promise<string> {
     const digest = message.media?.sha256 ?? "";
     const known = this.#urls.get(digest);
     if (known) {

@@ -1,59 +1,54 @@
-// A user's device in this tab: its storage, its phone, its network, and the client that uses them.
+// A user's device in this browser: its phone, its network, and the client that uses them. All tabs are one device.
 
-import { type Client, connect, indexedDbStorage } from "@pigeonhole/client/events";
+import { indexedDbStorage, open, type Pigeonhole } from "@pigeonhole/client";
 import { local, sameTables } from "./local.ts";
 import { Network, type Passed } from "./network.ts";
 import { Phone } from "./phone.ts";
-import { kept, takeStorage } from "./tab.ts";
 
 export class Device {
-  readonly client: Client;
+  readonly pigeonhole: Pigeonhole;
   readonly phone: Phone;
   /** Names the tables of the server, to which what the page keeps belongs. */
   readonly dataId: string;
   #network: Network;
-  #isCut: ReturnType<typeof kept>;
 
-  private constructor(client: Client, phone: Phone, dataId: string, network: Network, isCut: ReturnType<typeof kept>) {
-    this.client = client;
+  private constructor(pigeonhole: Pigeonhole, phone: Phone, dataId: string, network: Network) {
+    this.pigeonhole = pigeonhole;
     this.phone = phone;
     this.dataId = dataId;
     this.#network = network;
-    this.#isCut = isCut;
   }
 
-  /** Connects, unless the user had switched the device off before a reload. `passed` gets every frame. */
-  static async open(user: string, passed: (frame: Passed) => void): Promise<Device> {
-    const isCut = kept(`cut off ${user}`);
-    const network = new Network(isCut.get() !== null, passed);
+  /** Connects, unless the user had switched the device off. `passed` gets every frame, `turned` each turn of the switch. */
+  static async open(user: string, passed: (frame: Passed) => void, turned: () => void): Promise<Device> {
     const { data_id } = await local();
-    const storage = await takeStorage(user);
-    const phone = new Phone(user, storage);
-    const client = await connect({
+    const name = `${user} of ${data_id}`;
+    const network = new Network(name, passed, () => {
+      if (!network.isCut) {
+        pigeonhole.wake();
+      }
+      turned();
+    });
+    const phone = new Phone(user, name);
+    const pigeonhole = await open({
       url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/v1`,
       userId: user,
       deviceId: phone.deviceId,
       token: () => token(user),
-      // Entries of other tables are about other messages.
-      storage: indexedDbStorage(`${storage} of ${data_id}`),
+      // The messages of other tables are others.
+      storage: indexedDbStorage(name),
       webSocket: network.open,
     });
-    return new Device(client, phone, data_id, network, isCut);
+    return new Device(pigeonhole, phone, data_id, network);
   }
 
   get isCut(): boolean {
     return this.#network.isCut;
   }
 
-  /** Switches the connection on or off. The state survives a reload. */
+  /** Switches the connection on or off, in all tabs. The state survives a reload. */
   turn(isOn: boolean): void {
-    this.#isCut.set(isOn ? undefined : "yes");
-    if (isOn) {
-      this.#network.mend();
-      this.client.wake();
-    } else {
-      this.#network.cut();
-    }
+    this.#network.turn(isOn);
   }
 }
 

@@ -1,6 +1,6 @@
 // "@" and a name in a text. No DOM.
 
-import { limits } from "@pigeonhole/client/events";
+import { limits } from "@pigeonhole/client";
 
 /** A user who can be mentioned: an id, or `*` under the name `all`. */
 export interface Named {

@@ -1,6 +1,6 @@
 // The sockets: they can be cut here, and every frame is reported. Tokens are not: they are in no frame.
 
-import type { OpenSocket } from "@pigeonhole/client/events";
+import type { OpenSocket } from "@pigeonhole/client";
 
 export interface Passed {
   at: Date;
@@ -9,39 +9,56 @@ export interface Passed {
   text: string;
 }
 
+/** The sockets are in one tab; the switch and the frames are in all of them. */
 export class Network {
+  #name: string;
   #passed: (frame: Passed) => void;
+  #turned: () => void;
   #sockets = new Set<WebSocket>();
-  #isCut: boolean;
+  #others: BroadcastChannel;
 
-  constructor(isCut: boolean, passed: (frame: Passed) => void) {
-    this.#isCut = isCut;
+  /** `passed` gets the frames of all tabs. `turned`: the switch was turned in some tab. */
+  constructor(name: string, passed: (frame: Passed) => void, turned: () => void) {
+    this.#name = `cut off ${name}`;
     this.#passed = passed;
+    this.#turned = turned;
+    this.#others = new BroadcastChannel(this.#name);
+    this.#others.onmessage = ({ data }: MessageEvent<Passed | null>) => (data ? passed(data) : this.#take());
   }
 
   get isCut(): boolean {
-    return this.#isCut;
+    return localStorage.getItem(this.#name) !== null;
+  }
+
+  turn(isOn: boolean): void {
+    if (isOn) {
+      localStorage.removeItem(this.#name);
+    } else {
+      localStorage.setItem(this.#name, "yes");
+    }
+    this.#others.postMessage(null);
+    this.#take();
   }
 
   /** The client sees what it sees when a phone loses its network; the server, that the socket was closed. */
-  cut(): void {
-    this.#isCut = true;
-    for (const socket of this.#sockets) {
+  #take(): void {
+    for (const socket of this.isCut ? this.#sockets : []) {
       socket.dispatchEvent(new CloseEvent("close", { code: 1006 }));
       socket.close();
     }
-  }
-
-  mend(): void {
-    this.#isCut = false;
+    this.#turned();
   }
 
   readonly open: OpenSocket = (url, protocols) => {
-    if (this.#isCut) {
+    if (this.isCut) {
       throw new Error("the connection is switched off on this page");
     }
     const socket = new WebSocket(url, protocols);
-    const tell = (way: Passed["way"], text: string) => this.#passed({ at: new Date(), way, text });
+    const tell = (way: Passed["way"], text: string) => {
+      const frame = { at: new Date(), way, text };
+      this.#passed(frame);
+      this.#others.postMessage(frame);
+    };
     this.#sockets.add(socket);
     socket.addEventListener("open", () => tell("note", "socket opened"));
     socket.addEventListener("message", ({ data }) => tell("in", String(data)));

@@ -1,25 +1,36 @@
-// A user on the page: the user's device, the chats on it, and the views that show them.
+// A user on the page: the user's device, and the views that show the chats on it.
 
-import { hasMembers, type Message } from "@pigeonhole/client/events";
-import type { Chat } from "./chat.ts";
-import type { Peers } from "./chats/inbox.ts";
-import { Chats } from "./chats.ts";
+import {
+  type ChatRow,
+  type ClientEvent,
+  hasMembers,
+  isChannel,
+  type Message,
+  type MessageItem,
+  type NewGroup,
+  type PigeonholeError,
+  type Sent,
+} from "@pigeonhole/client";
 import { Device } from "./device.ts";
+import { Opened, type Place, placeOf } from "./opened.ts";
 import type { Prepared } from "./prepare.ts";
+import { notAdded, reason, whyNotJoined, whyNotMade, whyRefused } from "./refusals.ts";
+import { blank, nameOf, whatOf, whyNot } from "./rows.ts";
 import { said } from "./said.ts";
 import { kept } from "./tab.ts";
 import { Back } from "./view/back.ts";
 import { Confirm } from "./view/confirm.ts";
-import { Conversation, type ConversationActions, whyNot } from "./view/conversation.ts";
+import { Conversation, type ConversationActions } from "./view/conversation.ts";
 import { h } from "./view/dom.ts";
 import { Frames } from "./view/frames.ts";
 import { Header } from "./view/header.ts";
-import { List, type ListActions } from "./view/list.ts";
+import { type Found, List, type ListActions } from "./view/list.ts";
 import { LockScreen } from "./view/lock-screen.ts";
 import { notify } from "./view/notify.ts";
 
-/** Interval of requests for the peer's presence, while the user can see it. */
-const PRESENCE_EVERY_MS = 30_000;
+/** Messages that a search shows. */
+const FOUND_MAX = 20;
+
 /** Interval of requests for news in channels. */
 const CHANNELS_EVERY_MS = 15_000;
 
@@ -48,17 +59,28 @@ export function pane(options: PaneOptions): HTMLElement {
 
 async function start(options: PaneOptions, element: HTMLElement): Promise<void> {
   const frames = framesOf(options.user);
-  const device = await Device.open(options.user, (frame) => frames.add(frame));
-  await new Pane(options, element, frames, device).run();
+  let pane: Pane | undefined;
+  const turned = () => pane?.showSoon();
+  const device = await Device.open(options.user, (frame) => frames.add(frame), turned);
+  pane = new Pane(options, element, frames, device);
 }
 
 class Pane {
   #options: PaneOptions;
   #element: HTMLElement;
   #device: Device;
-  #chats: Chats;
-  /** The open chat, kept over a reload: a group's id, or a peer. */
-  #opened: ReturnType<typeof kept>;
+  #rows;
+  #archived;
+  #opened: Opened | undefined;
+  /** The open chat, kept over a reload. */
+  #place: ReturnType<typeof kept>;
+  /** The users whose chats were opened here. The client’s list has no rows of chats without a message. */
+  #begun = new Set<string>();
+  #retryAt = 0;
+  #words = "";
+  #found: Found[] = [];
+  /** The refusals of requests of this page, in words, by `client_msg_id`. */
+  #refusals = new Map<string, string>();
   #header: Header;
   #lockScreen: LockScreen;
   #list: List;
@@ -69,45 +91,36 @@ class Pane {
   #isDue = false;
 
   constructor(options: PaneOptions, element: HTMLElement, frames: Frames, device: Device) {
-    const { user, ownTab } = options;
+    const { user, ownTab, peer, isOpen } = options;
+    const { pigeonhole, phone } = device;
     this.#options = options;
     this.#element = element;
     this.#device = device;
-    this.#opened = kept(`open for ${user} in ${device.dataId}`);
-    this.#chats = new Chats(user, device.client, peersOf(user), {
-      changed: () => this.#showSoon(),
-      said: (chat, message) => this.#said(chat, message),
-      isLooking: () => this.#isLooking(),
-    });
-    this.#header = new Header(user, {
-      ownTab,
-      connect: (wanted) => this.#turn(wanted),
-      comeBack: () => device.client.wake(),
-    });
-    this.#lockScreen = new LockScreen(user, (conversation, title) => this.#openNotified(conversation, title));
-    device.phone.changed = (shown) => this.#lockScreen.show(shown);
+    this.#place = kept(`open for ${user} in ${device.dataId}`);
+    this.#rows = pigeonhole.conversations();
+    this.#archived = pigeonhole.conversations({ archived: true });
+    const actions = { ownTab, connect: (wanted: boolean) => device.turn(wanted), comeBack: () => pigeonhole.wake() };
+    this.#header = new Header(user, actions);
+    this.#lockScreen = new LockScreen(user, (id, title) => this.#openNotified(id, title));
+    phone.changed = (shown) => this.#lockScreen.show(shown);
     this.#list = new List(user, this.#listActions());
     this.#conversation = new Conversation(user, this.#conversationActions());
-    this.#back = new Back(user, () => this.#chats.model.open && !this.#list.element.checkVisibility() && this.#close());
+    this.#back = new Back(user, () => this.#opened && !this.#list.element.checkVisibility() && this.#close());
     this.#lay(frames);
-    this.#listen();
-  }
-
-  /** Opens the chat that was open before a reload, then handles events until the client is closed. */
-  async run(): Promise<void> {
-    const { peer, isOpen } = this.#options;
-    const { model } = this.#chats;
-    if (peer !== undefined) {
-      model.with(peer);
+    for (const { subscribe } of [this.#rows, this.#archived, pigeonhole.connection]) {
+      subscribe(() => this.showSoon());
     }
-    const last = this.#opened.get() ?? (isOpen ? peer : undefined);
-    this.#open(last ? (hasMembers(last) ? model.group(last) : model.with(last)) : undefined);
+    pigeonhole.onEvent((event) => this.#onEvent(event));
+    element.addEventListener("keydown", ({ key }) => key === "Escape" && this.#opened && this.#leave());
     // A server without phones refuses it, and the page works all the same.
-    this.#device.phone.register(this.#device.client).catch(() => {});
-    await this.#chats.run();
+    phone.register(pigeonhole).catch(() => {});
+    if (peer !== undefined) {
+      this.#begun.add(peer);
+    }
+    setInterval(() => document.visibilityState === "visible" && this.#rows.refresh(), CHANNELS_EVERY_MS);
+    const last = this.#place.get();
+    this.#open(last !== null ? (JSON.parse(last) ?? undefined) : isOpen && peer !== undefined ? { peer } : undefined);
   }
-
-  // Views.
 
   #lay(frames: Frames): void {
     const nobody = h("p", { class: "nobody" }, "Choose a chat, or start one.");
@@ -122,43 +135,10 @@ class Pane {
     );
   }
 
-  #listen(): void {
-    const { model, openChat, channels } = this.#chats;
-    this.#element.addEventListener("keydown", ({ key }) => {
-      if (key === "Escape" && model.open) {
-        this.#leave();
-      }
-    });
-    // The chat is visible again.
-    new IntersectionObserver(() => openChat.look()).observe(this.#element);
-    document.addEventListener("visibilitychange", () => {
-      openChat.look();
-      openChat.askPresence();
-    });
-    setInterval(() => openChat.askPresence(), PRESENCE_EVERY_MS);
-    setInterval(() => channels.look(), CHANNELS_EVERY_MS);
-  }
+  // Drawing.
 
-  #show(): void {
-    const { model } = this.#chats;
-    const { open, state, retryAt } = model;
-    const { isCut, phone } = this.#device;
-    phone.lock(isCut);
-    this.#lockScreen.lock(isCut);
-    this.#header.update({ state, retryAt, isCut });
-    this.#list.update(model.list(), open);
-    this.#conversation.update(open, state.state === "caught_up");
-    this.#opened.set(open?.id !== undefined && open.isGroup ? open.id : (open?.peer ?? ""));
-    this.#element.classList.toggle("is-open", open !== undefined);
-    if (open && this.#element.checkVisibility() && !this.#list.element.checkVisibility()) {
-      this.#back.covered();
-    }
-    this.#options.unread(model.unread);
-    this.#conversation.others(model.unread - (open && !open.isMuted() ? open.timeline.unread() : 0));
-  }
-
-  /** Updates the views once per burst of events. */
-  #showSoon(): void {
+  /** Updates the views once per burst of changes. */
+  showSoon(): void {
     if (!this.#isDue) {
       this.#isDue = true;
       setTimeout(() => {
@@ -168,21 +148,110 @@ class Pane {
     }
   }
 
-  #isLooking(): boolean {
-    return document.visibilityState === "visible" && this.#element.checkVisibility();
+  #show(): void {
+    const { isCut, phone, pigeonhole } = this.#device;
+    const state = pigeonhole.connection.getSnapshot();
+    phone.lock(isCut);
+    this.#lockScreen.lock(isCut);
+    this.#header.update({ state, retryAt: this.#retryAt, isCut });
+    this.#follow();
+    const opened = this.#opened;
+    this.#conversation.update(opened, state.state === "caught_up");
+    this.#element.classList.toggle("is-open", opened !== undefined);
+    if (opened && this.#element.checkVisibility() && !this.#list.element.checkVisibility()) {
+      this.#back.covered();
+    }
+    const { unread } = this.#rows;
+    this.#options.unread(unread);
+    this.#conversation.others(unread - (opened && !opened.row.isMuted ? opened.row.unread : 0));
+    const archived = this.#archived.rows;
+    const isSearch = this.#words !== "";
+    this.#list.update({ rows: this.#listed(), archived, found: this.#found, open: opened?.row.key, isSearch });
+  }
+
+  /** The chats of the list, and those in which nothing was written. */
+  #listed(): readonly ChatRow[] {
+    const { rows } = this.#rows;
+    if (this.#words || !this.#rows.getSnapshot()) {
+      return rows;
+    }
+    const begun = [...this.#begun].filter((peer) => !this.#rowAt({ peer })).map((peer) => blank(peer));
+    return [...rows, ...begun];
+  }
+
+  #rowAt(place: Place): ChatRow | undefined {
+    const isAt = (row: ChatRow) =>
+      "peer" in place
+        ? row.peerId === place.peer
+        : "id" in place
+          ? row.conversationId === place.id
+          : row.key === place.key;
+    return [...this.#rows.rows, ...this.#archived.rows].find(isAt);
+  }
+
+  /** The open chat follows its row: a group gets its id, and a channel that the user has left is closed. */
+  #follow(): void {
+    const opened = this.#opened;
+    if (!opened) {
+      return;
+    }
+    const row = this.#rowAt(opened.place);
+    opened.listed(row);
+    if (opened.chat === undefined && row?.conversationId !== undefined) {
+      this.#place.set(JSON.stringify({ id: row.conversationId }));
+      opened.close();
+      this.#opened = this.#at({ id: row.conversationId }, row);
+    } else if (opened.chat === undefined && !row && this.#rows.getSnapshot()) {
+      this.#open(undefined);
+    }
+  }
+
+  #at(place: Place, row: ChatRow | undefined): Opened {
+    return new Opened(this.#device.pigeonhole, place, row, () => this.showSoon());
+  }
+
+  // Events.
+
+  #onEvent(event: ClientEvent): void {
+    switch (event.type) {
+      case "message":
+        this.#said(event.message, event.missed);
+        break;
+      case "state":
+        this.#retryAt = event.state === "offline" ? Date.now() + event.retryInMs : 0;
+        break;
+      case "failed": {
+        const { clientMsgId, error } = event;
+        const made = "request" in event && event.request.action === "create" ? event.request : undefined;
+        this.#refusals.set(clientMsgId, made ? whyNotMade(error, made) : error.message);
+        if (error.code === "cancelled" || (error.code === "gone" && "request" in event)) {
+          // The user knows, or the message is deleted: no notice is needed.
+          this.#device.pigeonhole.dismiss(clientMsgId);
+        }
+        break;
+      }
+      case "reload":
+        location.reload();
+    }
   }
 
   /** A message of another user has come. */
-  #said(chat: Chat, message: Message): void {
-    const { sender_id, kind, body, media } = message;
+  #said({ conversation_id, sender_id, kind, body, media, target_seq }: Message, missed: boolean): void {
+    const row = this.#rowAt(hasMembers(conversation_id) ? { id: conversation_id } : { peer: sender_id });
+    if (sender_id === this.#options.user || missed || target_seq !== undefined || kind === "system" || row?.isMuted) {
+      return;
+    }
+    const isOfGroup = hasMembers(conversation_id);
+    const name = row ? nameOf(row) : isOfGroup ? "Group" : sender_id;
     const text = said(kind, body, media);
-    this.#announce(`${sender_id}${chat.isGroup ? ` in ${chat.name}` : ""}: ${text}`);
-    if (!this.#isLooking() || chat !== this.#chats.model.open) {
+    this.#announce(`${sender_id}${isOfGroup ? ` in ${name}` : ""}: ${text}`);
+    const isSeen = document.visibilityState === "visible" && this.#element.checkVisibility();
+    if (!isSeen || this.#opened?.chat?.id !== conversation_id) {
       const open = () => {
         this.#options.show();
-        this.#openAndFocus(chat);
+        this.#openAndFocus({ id: conversation_id });
       };
-      notify({ title: chat.name, body: chat.isGroup ? `${sender_id}: ${text}` : text, tag: chat.key, open });
+      notify({ title: name, body: isOfGroup ? `${sender_id}: ${text}` : text, tag: conversation_id, open });
     }
   }
 
@@ -192,27 +261,26 @@ class Pane {
 
   // Actions of the user.
 
-  #turn(isOn: boolean): void {
-    this.#device.turn(isOn);
+  #open(place: Place | undefined): void {
+    this.#opened?.close();
+    this.#opened = place && this.#at(place, this.#rowAt(place));
+    // A group that is not created yet has no name of its own over a reload.
+    this.#place.set(JSON.stringify(place && !("key" in place) ? place : null));
+    if (place && "peer" in place) {
+      this.#begun.add(place.peer);
+    }
     this.#show();
   }
 
-  #open(chat: Chat | undefined): void {
-    this.#chats.openChat.show(chat);
-    this.#show();
-  }
-
-  #openAndFocus(chat: Chat | undefined): void {
-    this.#open(chat);
+  #openAndFocus(place: Place): void {
+    this.#open(place);
     this.#conversation.focus();
   }
 
   /** Opens the chat of a notification on the lock screen. */
-  #openNotified(conversation: string, title: string): void {
-    const { model } = this.#chats;
-    this.#turn(true);
-    const isOfGroup = hasMembers(conversation);
-    this.#openAndFocus(model.of(conversation) ?? (isOfGroup ? model.group(conversation) : model.with(title)));
+  #openNotified(id: string, title: string): void {
+    this.#device.turn(true);
+    this.#openAndFocus(hasMembers(id) || title.startsWith("@") ? { id } : { peer: title });
   }
 
   /** Goes back to the list. */
@@ -222,30 +290,118 @@ class Pane {
   }
 
   #close(): void {
-    const key = this.#chats.model.open?.key;
+    const key = this.#opened?.row.key;
     this.#open(undefined);
     this.#list.focus(key);
   }
 
-  async #forward(message: Message): Promise<void> {
-    const { model, outgoing } = this.#chats;
-    const writable = model.list().filter(({ chat }) => whyNot(chat) === "");
-    const answers = writable.map(({ chat: { key, name } }) => ({ value: key, name }));
-    const chat = model.keyed((await this.#destination.choose("Forward to …", answers)) ?? "");
-    if (chat) {
-      await outgoing.forward(chat, message);
-      this.#open(chat);
+  async #forward(message: MessageItem): Promise<void> {
+    const from = this.#opened?.chat?.id;
+    const writable = [...this.#listed(), ...this.#archived.rows].filter((row) => whyNot(row) === "");
+    const answers = writable.map((row) => ({ value: row.key, name: nameOf(row) }));
+    const key = await this.#destination.choose("Forward to …", answers);
+    const row = writable.find((row) => row.key === key);
+    if (row && from !== undefined) {
+      this.#open(placeOf(row));
+      const { body, media, seq, kind } = message;
+      const carried = media && seq !== undefined ? { conversation_id: from, seq, kind, media } : undefined;
+      await this.#send(this.#opened, ({ chat }) => (carried ? chat?.forward(carried, body) : chat?.send(body)));
     }
     this.#conversation.focus();
   }
 
-  async #sendFiles(chat: Chat, files: Promise<Prepared>[], caption: string): Promise<void> {
+  /** Sends a message. Returns `false` if it can’t even wait: the chat shows why. A message shows a refusal of the server. */
+  async #send(opened: Opened | undefined, send: (opened: Opened) => Promise<Sent> | undefined): Promise<boolean> {
+    if (!opened) {
+      return false;
+    }
+    opened.refused = "";
+    try {
+      const sent = await send(opened);
+      sent?.stored.catch(() => {});
+      return true;
+    } catch (error) {
+      const { code, message } = error as PigeonholeError;
+      const { row } = opened;
+      opened.refused = `Not sent: ${reason(code, false, row.kind === "direct", whatOf(row), message)}`;
+      return false;
+    } finally {
+      this.showSoon();
+    }
+  }
+
+  async #sendFiles(opened: Opened, files: Promise<Prepared>[], caption: string): Promise<void> {
     // In the order in which the user chose them.
     for (const file of files) {
       const body = file === files.at(-1) ? caption : "";
       const { draft } = await file;
-      await this.#chats.outgoing.sendMedia(chat, { ...draft, body });
+      await this.#send(opened, ({ chat }) => chat?.sendFile({ ...draft, body }));
     }
+  }
+
+  /** Carries out a request, and shows that it is under way, and afterwards why the server refused it. */
+  async #request(opened: Opened, failure: string, request: () => Promise<unknown> | undefined): Promise<void> {
+    opened.asked += 1;
+    opened.refused = "";
+    this.#show();
+    try {
+      opened.refused = notAdded(await request());
+    } catch (error) {
+      opened.refused = `${failure}: ${whyRefused(error)}`;
+    }
+    opened.asked -= 1;
+    this.showSoon();
+  }
+
+  #change(opened: Opened, change: () => Promise<Sent<unknown>> | undefined): Promise<void> {
+    return this.#request(opened, "Not changed", async () => (await change())?.stored);
+  }
+
+  async #leaveGroup(opened: Opened): Promise<void> {
+    await this.#change(opened, () => opened.chat?.leave());
+    if (opened.isChannel && opened.refused === "" && opened === this.#opened) {
+      this.#leave();
+    }
+  }
+
+  async #create(group: NewGroup): Promise<void> {
+    const { clientMsgId, stored } = await this.#device.pigeonhole.newGroup(group);
+    stored.catch(() => {});
+    this.#open({ key: `n${clientMsgId}` });
+    this.#conversation.focus();
+  }
+
+  async #join(channel: string): Promise<void> {
+    if (!hasMembers(channel)) {
+      throw new Error("The id of a channel begins with ch_, that of a group that you left with gr_");
+    }
+    try {
+      await this.#device.pigeonhole.conversation(channel).join();
+    } catch (error) {
+      throw new Error(whyNotJoined(error as PigeonholeError, isChannel(channel)));
+    }
+    this.#openAndFocus({ id: channel });
+  }
+
+  async #search(words: string): Promise<void> {
+    this.#words = words;
+    this.#rows.select(words ? { words } : {});
+    this.#archived.select(words ? { archived: true, words } : { archived: true });
+    const messages = words ? await this.#device.pigeonhole.search(words, FOUND_MAX) : [];
+    if (words === this.#words) {
+      const { user } = this.#options;
+      this.#found = messages.map((message) => {
+        const row = this.#rowAt({ id: message.conversation_id });
+        return { message, name: row ? nameOf(row) : message.sender_id === user ? "You" : message.sender_id };
+      });
+      this.showSoon();
+    }
+  }
+
+  #goTo({ conversation_id, seq }: Message): void {
+    this.#list.endSearch();
+    this.#open({ id: conversation_id });
+    this.#conversation.goTo(seq);
   }
 
   async #copy(text: string): Promise<void> {
@@ -254,52 +410,50 @@ class Pane {
   }
 
   #listActions(): ListActions {
-    const { model, inbox, channels, outgoing } = this.#chats;
     return {
-      open: (key) => this.#openAndFocus(model.keyed(key)),
-      start: (peer) => this.#openAndFocus(model.with(peer)),
-      create: async (group) => {
-        await outgoing.create(group);
-        this.#conversation.focus();
-      },
-      join: async (channel) => {
-        await channels.join(channel);
-        this.#conversation.focus();
-      },
-      more: () => inbox.more(),
+      open: (row) => this.#openAndFocus(placeOf(row)),
+      start: (peer) => this.#openAndFocus({ peer }),
+      create: (group) => this.#create(group),
+      join: (channel) => this.#join(channel),
+      search: (words) => void this.#search(words),
+      goTo: (message) => this.#goTo(message),
     };
   }
 
   #conversationActions(): ConversationActions {
-    const { openChat, outgoing, changes } = this.#chats;
+    const { pigeonhole } = this.#device;
+    const set = (opened: Opened, request: () => Promise<void> | undefined) =>
+      void this.#request(opened, "Not set", request);
     return {
-      send: (chat, draft) => void outgoing.send(chat, draft),
-      files: (chat, files, caption) => void this.#sendFiles(chat, files, caption),
-      voice: (chat, draft) => void outgoing.sendMedia(chat, draft),
-      refuse: (chat, why) => outgoing.refuse(chat, why),
-      cancel: (id) => outgoing.cancel(id),
-      retry: (chat, failed) => outgoing.retry(chat, failed),
-      dismiss: (chat, id) => outgoing.dismiss(chat, id),
-      fetch: (message) => this.#device.client.download(message),
+      send: (opened, draft) => this.#send(opened, ({ chat }) => chat?.send(draft)),
+      files: (opened, files, caption) => void this.#sendFiles(opened, files, caption),
+      voice: (opened, draft) => void this.#send(opened, ({ chat }) => chat?.sendFile(draft)),
+      refuse: (opened, why) => {
+        opened.refused = why;
+        this.showSoon();
+      },
+      cancel: (id) => void pigeonhole.cancel(id),
+      retry: (id) => void pigeonhole.again(id).catch(() => {}),
+      dismiss: (id) => pigeonhole.dismiss(id),
+      refusal: (id) => this.#refusals.get(id),
+      whyNotMade: ({ row }) =>
+        row.failed === undefined ? "" : `Not created: ${this.#refusals.get(row.key.slice(1)) ?? row.failed}`,
+      fetch: (message) => pigeonhole.download(message),
       forward: (message) => void this.#forward(message),
-      edit: (chat, seq, body) => outgoing.edit(chat, seq, body),
-      delete: (chat, seq) => outgoing.delete(chat, seq),
-      react: (chat, seq, emoji) => outgoing.react(chat, seq, emoji),
-      typing: (chat) => outgoing.typing(chat),
+      edit: (opened, seq, body) => void this.#send(opened, ({ chat }) => chat?.edit(seq, body)),
+      delete: (opened, seq) => void this.#send(opened, ({ chat }) => chat?.delete(seq)),
+      react: (opened, seq, emoji) => void this.#send(opened, ({ chat }) => chat?.react(seq, emoji)),
       copy: (text) => void this.#copy(text),
-      older: () => void openChat.lookBack(),
-      olderTo: (seq) => openChat.lookBackTo(seq),
-      mute: (chat, until) => changes.mute(chat, until),
-      muteMentions: (chat, muted) => changes.muteMentions(chat, muted),
-      archive: (chat, archived) => changes.archive(chat, archived),
-      block: (chat, blocked) => changes.block(chat, blocked),
-      putAway: (chat) => outgoing.putAway(chat),
-      add: (chat, users) => void changes.add(chat, users),
-      remove: (chat, member) => void changes.remove(chat, member),
-      role: (chat, member, role) => void changes.role(chat, member, role),
-      update: (chat, info) => void changes.update(chat, info),
-      lookAround: (chat) => openChat.lookAround(chat),
-      leaveGroup: (chat) => void changes.leave(chat),
+      mute: (opened, until) => set(opened, () => opened.chat?.mute(until)),
+      muteMentions: (opened, muted) => set(opened, () => opened.chat?.muteMentions(muted)),
+      archive: (opened, archived) => set(opened, () => opened.chat?.archive(archived)),
+      block: (opened, blocked) => set(opened, () => pigeonhole.block(opened.row.peerId ?? "", blocked)),
+      putAway: ({ row }) => pigeonhole.dismiss(row.key.slice(1)),
+      add: (opened, users) => void this.#change(opened, () => opened.chat?.add(users)),
+      remove: (opened, member) => void this.#change(opened, () => opened.chat?.remove(member)),
+      role: (opened, member, role) => void this.#change(opened, () => opened.chat?.role(member, role)),
+      update: (opened, info) => void this.#change(opened, () => opened.chat?.update(info)),
+      leaveGroup: (opened) => void this.#leaveGroup(opened),
       leave: () => this.#leave(),
     };
   }
@@ -310,12 +464,4 @@ function framesOf(user: string): Frames {
   const hidden = kept(`frames hidden for ${user}`);
   const isOpen = hidden.get() === null && matchMedia("(min-width: 760px) and (min-height: 600px)").matches;
   return new Frames(isOpen, (isOpen) => hidden.set(isOpen ? undefined : "yes"));
-}
-
-function peersOf(user: string): Peers {
-  const peer = (conversation: string) => kept(`peer of ${user} in ${conversation}`);
-  return {
-    get: (conversation) => peer(conversation).get() ?? undefined,
-    set: (conversation, name) => peer(conversation).set(name),
-  };
 }

@@ -1,6 +1,6 @@
 // The user's phone in the local server, which gets push notifications while the app here has no connection. No DOM.
 
-import type { Client } from "@pigeonhole/client/events";
+import type { Pigeonhole } from "@pigeonhole/client";
 
 /** Interval of requests for the phone's notifications. */
 const LOOK_MS = 1000;
@@ -34,9 +34,9 @@ export class Phone {
   }
 
   /** Registers the phone, as an app does after each start. An unread message notifies it even if another tab has it. */
-  async register(client: Client): Promise<void> {
+  async register(pigeonhole: Pigeonhole): Promise<void> {
     const token = this.deviceId.replaceAll("-", "");
-    await client.registerDevice({ platform: "apns", token, preview: true, badge: true, when: "unread" });
+    await pigeonhole.registerDevice({ platform: "apns", token, preview: true, badge: true, when: "unread" });
   }
 
   /** Locks the phone or unlocks it. While the phone is locked, the page requests its notifications at intervals. */

@@ -1,7 +1,7 @@
 // Prepares a file for sending: scales a photo down, and removes place and camera from pictures. Other files stay
 // unchanged.
 
-import type { MediaDraft } from "@pigeonhole/client/events";
+import type { MediaDraft } from "@pigeonhole/client";
 import { rgbaToThumbHash } from "thumbhash";
 import { base64 } from "./base64.ts";
 import { isAnimated, withoutMetadata } from "./metadata.ts";

@@ -1,6 +1,6 @@
 // A voice note, while it is recorded.
 
-import type { MediaDraft } from "@pigeonhole/client/events";
+import type { MediaDraft } from "@pigeonhole/client";
 import { barsOf, packed } from "./waveform.ts";
 
 /** Formats that browsers record, the smallest first. */

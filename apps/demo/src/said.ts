@@ -1,6 +1,6 @@
 // Short texts for messages, where only a line fits. No DOM.
 
-import type { MediaInfo } from "@pigeonhole/client/events";
+import type { MediaInfo } from "@pigeonhole/client";
 
 const words: Record<string, string> = { image: "Photo", voice: "Voice message", file: "File" };
 

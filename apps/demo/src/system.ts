@@ -1,6 +1,6 @@
 // Events of a group or a channel, in words.
 
-import type { System } from "@pigeonhole/client/events";
+import type { System } from "@pigeonhole/client";
 
 /** `by`: who did it; `me`: who reads it; `what`: to which of the two. */
 export function sentence(system: System, by: string, me: string, what: "group" | "channel" = "group"): string {

@@ -96,7 +96,7 @@ export class Actions {
    * Sends another message's attachment again, with this caption. The server copies the bytes. Works otherwise as
    * `sendMedia`.
    */
-  async forward(target: Target, message: Message, draft: Draft = ""): Promise<Sent> {
+  async forward(target: Target, message: Forwarded, draft: Draft = ""): Promise<Sent> {
     const { kind, media, conversation_id, seq } = message;
     if (!media || !isMediaKind(kind)) {
       throw new PigeonholeError("bad_request", "media: is missing; the message carries nothing");
@@ -373,6 +373,9 @@ function pageOf({ limit, cursor }: Page = {}): { limit?: number; cursor?: string
 }
 
 type Unnamed<R> = R extends unknown ? Omit<R, "client_msg_id"> : never;
+
+/** A message with an attachment that is sent again. */
+export type Forwarded = Pick<Message, "conversation_id" | "seq" | "kind" | "media">;
 
 /** A message or a change that is in the outbox. */
 export interface Sent<R = SendResult> {

@@ -1,6 +1,6 @@
 // One conversation, in the hands of an app.
 
-import type { Actions, Sent } from "./actions.ts";
+import type { Actions, Forwarded, Sent } from "./actions.ts";
 import type { Item } from "./chat/item.ts";
 import type { ChatRow } from "./chat/row.ts";
 import type { At } from "./chat/window.ts";
@@ -10,7 +10,6 @@ import type {
   JoinResult,
   LeaveResult,
   MembersResult,
-  Message,
   ReactionsResult,
   ReadResult,
   ReceiptsResult,
@@ -82,7 +81,7 @@ export class Chat {
   }
 
   /** Sends another message's attachment again, with this caption. */
-  forward(message: Message, draft: Draft = ""): Promise<Sent> {
+  forward(message: Forwarded, draft: Draft = ""): Promise<Sent> {
     return this.#actions.forward(this.#target, message, draft);
   }
 
@@ -133,6 +132,11 @@ export class Chat {
   mute(until: Date | "forever" | null): Promise<void> {
     const muted_until = until instanceof Date ? until.toISOString() : until;
     return this.#actions.settings({ conversation_id: this.id, set: { muted_until } });
+  }
+
+  /** While the group is muted, mentions send no push either. */
+  muteMentions(muted: boolean): Promise<void> {
+    return this.#actions.settings({ conversation_id: this.id, set: { mute_mentions: muted } });
   }
 
   /** Hides the conversation in the chat list, until its next message. */

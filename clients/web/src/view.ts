@@ -158,6 +158,11 @@ export class ChatList extends View<ListSnapshot> {
     return this.getSnapshot()?.unread ?? 0;
   }
 
+  /** Requests the rows of channels again: no event tells the news of a channel that no view shows. */
+  refresh(): void {
+    this.act("refresh");
+  }
+
   /** Selects other rows. */
   select(filter: Filter): void {
     this.of = { chats: filter };

@@ -1,6 +1,6 @@
 // How pictures, files and voice notes get into a chat: by a button, by the clipboard, by dropping them, by speaking.
 
-import type { MediaDraft } from "@pigeonhole/client/events";
+import type { MediaDraft } from "@pigeonhole/client";
 import { canRecord, Recording } from "../recording.ts";
 import { lengthOf } from "../said.ts";
 import { h, icon } from "./dom.ts";

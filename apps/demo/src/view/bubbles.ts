@@ -1,11 +1,12 @@
 // Contents of a conversation: messages in their current form, events of a group, days between them, and the line above
 // the unread ones.
 
-import type { Message, Queued, Tick, TimelineEntry, Unsent } from "@pigeonhole/client/events";
+import type { ChatRow, Item as Entry, MessageItem, Progress } from "@pigeonhole/client";
 import { type Carried, fileOf } from "../carried.ts";
-import { type Chat, DELETED } from "../chat.ts";
 import { isEmojiAlone, linked } from "../links.ts";
 import { pieces } from "../mentions.ts";
+import { reason } from "../refusals.ts";
+import { DELETED, isReadOnly, isUnmade, whatOf } from "../rows.ts";
 import { said } from "../said.ts";
 import { sentence } from "../system.ts";
 import { hue } from "./avatar.ts";
@@ -14,14 +15,17 @@ import { carry, ofMessage, uploading } from "./media.ts";
 import { clock, day } from "./time.ts";
 
 export interface BubbleActions {
+  me: string;
   /** The user has seen that this failed. */
   dismiss(clientMsgId: string): void;
   /** The upload is not wanted any more. */
   cancel(clientMsgId: string): void;
   /** Sends a failed message again. */
-  retry(failed: Queued): void;
+  retry(clientMsgId: string): void;
   /** Puts the text of a failed message back into the field. */
-  takeBack(failed: Queued, text: string): void;
+  takeBack(failed: MessageItem): void;
+  /** The refusal of a request of this page, in the server’s words. */
+  refusal(clientMsgId: string): string | undefined;
   /** A picture, as large as there is room. */
   look(url: string, alt: string): void;
   carried: Carried;
@@ -31,133 +35,106 @@ export interface BubbleActions {
   menu(seq: number): void;
 }
 
-type Entry<T> = Extract<TimelineEntry, { type: T }>;
+type Tick = Progress["state"];
 
 const meanings: Record<Tick, string> = {
   waiting: "Waiting for a connection",
+  uploading: "Waiting for a connection",
   failed: "Not sent",
   stored: "Stored",
   delivered: "Delivered",
   read: "Read",
 };
 
-export function bubbles(chat: Chat, actions: BubbleActions): Item[] {
-  /** The author of the message directly above. */
-  let last: string | undefined;
-  const follows = (sender: string | undefined) => {
-    const isNext = sender !== undefined && sender === last;
-    last = sender;
-    return isNext;
-  };
-  const items = chat.timeline
-    .entries((at) => day(Date.parse(at)))
-    .map((entry): Item => {
-      switch (entry.type) {
-        case "message":
-          return stored(entry, follows(entry.message.sender_id), chat, actions);
-        case "unsent":
-          return waiting(entry, follows(chat.me), chat, actions);
-        case "system": {
-          follows(undefined);
-          const { seq, sender_id } = entry.message;
-          return { ...separator("system", sentence(entry.system, sender_id, chat.me, chat.what)), key: keyOf(seq) };
-        }
-        default:
-          follows(undefined);
-          return separator(entry.type, words(entry));
-      }
-    });
-  if (!chat.isKnown) {
-    items.unshift(separator("day", "Earlier messages appear once you are online"));
-  } else if (items.length === 0) {
-    const isWaiting = chat.isGroup && chat.id === undefined;
-    const hello = chat.isReadOnly ? "" : " Say hello.";
-    const nothing = chat.isChannel ? "Nothing was posted here yet." : `No messages yet.${hello}`;
-    const waits = `The ${chat.what} is created as soon as there is a connection.`;
-    items.push(separator("nothing", isWaiting ? (chat.isNotMade ? chat.refused : waits) : nothing));
+/** `entries`: `undefined` if they have not come. `why`: the group can’t be created. */
+export function bubbles(
+  entries: readonly Entry[] | undefined,
+  row: ChatRow,
+  why: string,
+  actions: BubbleActions,
+): Item[] {
+  const items = (entries ?? []).map((entry) => shown(entry, row, actions));
+  if (isUnmade(row)) {
+    const waits = `The ${whatOf(row)} is created as soon as there is a connection.`;
+    return [separator("nothing", why || waits)];
+  }
+  if (entries?.length === 0 || (entries && !items.some(({ key }) => /^[csg]/.test(key)))) {
+    const hello = isReadOnly(row) ? "" : " Say hello.";
+    items.push(
+      separator("nothing", row.kind === "channel" ? "Nothing was posted here yet." : `No messages yet.${hello}`),
+    );
   }
   return items;
 }
 
-const keyOf = (seq: number) => `at ${seq}`;
-/** Another client's id may be any text, a number too. */
-const keyOfOwn = (clientMsgId: string) => `own ${clientMsgId}`;
-
-function words(entry: Entry<"day" | "unread" | "gap">): string {
+function shown(entry: Entry, row: ChatRow, actions: BubbleActions): Item {
   switch (entry.type) {
+    case "message":
+      return message(entry, row, actions);
+    case "system":
+      return notice(entry.key, "system", sentence(entry.event, entry.senderId, actions.me, whatOf(row)), entry);
+    case "other": {
+      const { body, sender_id } = entry.message;
+      return notice(entry.key, "system", `${sender_id}: ${body}`, entry);
+    }
     case "day":
-      return entry.day;
+      return notice(entry.key, "day", day(Date.parse(`${entry.day}T12:00`)));
     case "unread":
-      return entry.count === 1 ? "1 unread message" : `${entry.count} unread messages`;
+      return notice(entry.key, "unread", entry.count === 1 ? "1 unread message" : `${entry.count} unread messages`);
     case "gap":
-      return "Messages are missing here";
+      return notice(entry.key, "gap", "Messages are missing here");
   }
 }
 
 function separator(kind: string, text: string): Item {
-  return { key: `${kind} ${text}`, create: () => h("li", { class: `separator ${kind}` }, h("span", {}, text)) };
+  return notice(`${kind} ${text}`, kind, text);
 }
 
-function stored(entry: Entry<"message">, isNext: boolean, chat: Chat, actions: BubbleActions): Item {
-  const { message, own, tick, quote, changing, refused } = entry;
-  const { seq, sender_id, client_msg_id, sent_at, edited_at, deleted_at, reply_to } = message;
-  const { reactions = [], mentions = [] } = message;
-  const isDeleted = deleted_at !== undefined;
+function notice(key: string, kind: string, text: string, of: unknown = text): Item {
   return {
-    // The key of the waiting message, so that the element stays and only its ticks change.
-    key: client_msg_id === undefined ? keyOf(seq) : keyOfOwn(client_msg_id),
-    create: () => bubble(own, sender_id, chat.isGroup),
-    update: (element) => {
-      element.classList.toggle("next", isNext);
-      element.classList.toggle("deleted", isDeleted);
-      element.classList.toggle("named", !own && (mentions.includes(chat.me) || mentions.includes("*")));
-      element.dataset.seq = String(seq);
-      say(element, isDeleted ? DELETED : message.body, mentions);
-      answer(element, isDeleted ? undefined : reply_to, quote, actions);
-      mark(element, {
-        at: Date.parse(sent_at),
-        ticks: tick,
-        isEdited: edited_at !== undefined,
-        isChanging: changing,
-      });
-      carry(element, isDeleted ? undefined : ofMessage(message, actions.carried), actions.carried, actions.look);
-      uploading(element, undefined, () => {});
-      chips(element, seq, reactions, actions);
-      complain(element, refused, { dismissal: "Dismiss", mayRetry: false }, actions);
-      offerMenu(element, isDeleted ? undefined : () => actions.menu(seq));
-    },
+    key,
+    of: [of],
+    create: () => h("li", { class: `separator ${kind}` }, h("span", {})),
+    update: (element) => element.firstElementChild?.replaceChildren(text),
   };
 }
 
-function waiting(entry: Entry<"unsent">, isNext: boolean, { me, final }: Chat, actions: BubbleActions): Item {
-  const { unsent, body, tick, quote, media } = entry;
-  const { queued, at, error, uploaded = 0 } = unsent;
-  const file = fileOf(queued);
-  const isFinal = final.has(queued.clientMsgId);
+function message(entry: MessageItem, row: ChatRow, actions: BubbleActions): Item {
+  const { me, carried } = actions;
+  const { seq, clientMsgId = "", senderId, body, mentions, reply, progress, upload } = entry;
+  const isOwn = senderId === me;
+  const isDeleted = entry.deletedBy !== undefined;
+  const isFailed = progress?.state === "failed";
   return {
-    key: keyOfOwn(queued.clientMsgId),
-    create: () => bubble(true, me, false),
+    // The element of a waiting message stays when the server stores it: only its ticks change.
+    key: entry.key,
+    of: [entry],
+    create: () => bubble(isOwn, senderId, row.kind !== "direct"),
     update: (element) => {
-      element.classList.toggle("next", isNext);
-      say(element, body, "mentions" in queued ? queued.mentions : undefined);
-      answer(element, "replyTo" in queued ? queued.replyTo : undefined, quote, actions);
-      const { carried } = actions;
+      element.classList.toggle("next", !entry.run.isFirst);
+      element.classList.toggle("deleted", isDeleted);
+      element.classList.toggle("named", !isOwn && (mentions.includes(me) || mentions.includes("*")));
+      put(element, "data-seq", seq);
+      say(element, isDeleted ? DELETED : body, mentions);
+      answer(element, isDeleted ? undefined : reply, actions);
+      mark(element, {
+        at: Date.parse(entry.at),
+        ticks: isDeleted ? undefined : progress?.state,
+        isEdited: entry.editedAt !== undefined,
+        isChanging: entry.isChanging,
+      });
+      const file = fileOf(entry);
       // A forwarded message has no file here.
-      const url = () => media && (file ? carried.urlOfOwn(media, file) : carried.known(media.sha256));
-      const isMissing = !file && media !== undefined && carried.known(media.sha256) === undefined;
-      const shown = media && { kind: media.kind, media, body, by: me, url, isMissing };
-      carry(element, shown, carried, actions.look);
-      const isOnItsWay = error === undefined && file !== undefined && uploaded < file.size;
-      const progress = isOnItsWay ? { done: uploaded, bytes: file.size } : undefined;
-      uploading(element, progress, () => actions.cancel(queued.clientMsgId));
-      mark(element, { at: Date.parse(at), ticks: tick, isEdited: false, isChanging: false });
-      const failed = error === undefined ? undefined : unsent;
-      complain(
-        element,
-        failed,
-        { dismissal: "Discard", mayRetry: file !== undefined && !isFinal, text: media ? "" : body },
-        actions,
-      );
+      const url = () => upload && (file ? carried.urlOfOwn(upload, file) : carried.known(upload.sha256));
+      const isMissing = !file && upload !== undefined && carried.known(upload.sha256) === undefined;
+      const sent = upload && { kind: upload.kind, media: upload, body, by: me, url, isMissing };
+      carry(element, isDeleted ? undefined : (sent ?? ofMessage(entry, carried)), carried, actions.look);
+      const isOnItsWay = file && !isFailed && (progress?.state !== "uploading" || progress.done < file.size);
+      const done = progress?.state === "uploading" ? progress.done : 0;
+      uploading(element, isOnItsWay ? { done, bytes: file.size } : undefined, () => actions.cancel(clientMsgId));
+      chips(element, seq ?? 0, entry.reactions, actions);
+      complain(element, entry, row, actions);
+      offerMenu(element, isDeleted || seq === undefined ? undefined : () => actions.menu(seq));
     },
   };
 }
@@ -201,17 +178,13 @@ function withMentions(text: string, mentions: readonly string[]): (Node | string
 }
 
 /** Returns the quote above a reply. */
-function answer(
-  element: HTMLElement,
-  replyTo: number | undefined,
-  quote: Message | undefined,
-  { goTo }: BubbleActions,
-): void {
+function answer(element: HTMLElement, reply: MessageItem["reply"], { goTo }: BubbleActions): void {
   const found = part(element, ".quote");
-  if (replyTo === undefined) {
+  if (reply === undefined) {
     found?.remove();
     return;
   }
+  const { seq, message: quote } = reply;
   const whose = quote?.sender_id ?? "";
   const text = quote
     ? quote.deleted_at === undefined
@@ -221,7 +194,7 @@ function answer(
   if (found && found.dataset.says === `${whose} ${text}`) {
     return;
   }
-  const button = { type: "button", class: "quote", tabindex: -1, click: () => goTo(replyTo) };
+  const button = { type: "button", class: "quote", tabindex: -1, click: () => goTo(seq) };
   const label = h("span", { class: "hidden" }, "In reply to ");
   const made = h("button", button, label, h("strong", {}, whose), h("span", { dir: "auto" }, text));
   made.dataset.says = `${whose} ${text}`;
@@ -247,21 +220,16 @@ function mark(element: HTMLElement, { at, ticks, isEdited, isChanging }: Mark): 
     ...(isEdited ? [h("span", {}, "edited")] : []),
     h("time", { datetime: new Date(at).toISOString() }, clock(at)),
     ...(isChanging ? [sign("Its change waits for a connection", "waiting")] : []),
-    ...(ticks ? [sign(meanings[ticks], ticks)] : []),
+    ...(ticks ? [sign(meanings[ticks], ticks === "uploading" ? "waiting" : ticks)] : []),
   );
 }
 
-function sign(name: string, shape: Tick): HTMLElement {
+function sign(name: string, shape: Exclude<Tick, "uploading">): HTMLElement {
   return h("span", { class: "ticks", role: "img", "aria-label": name, title: name }, icon(shape));
 }
 
 /** Returns the reactions. Each button removes the user's own reaction, or sets it to the same emoji. */
-function chips(
-  element: HTMLElement,
-  seq: number,
-  reactions: NonNullable<Message["reactions"]>,
-  { react }: BubbleActions,
-): void {
+function chips(element: HTMLElement, seq: number, reactions: MessageItem["reactions"], { react }: BubbleActions): void {
   const list = part(element, ".reactions");
   if (!list) {
     return;
@@ -286,53 +254,31 @@ function chips(
   fill(list, items);
 }
 
-interface Offered {
-  dismissal: string;
-  /** Another try may end otherwise. */
-  mayRetry: boolean;
-  /** A text that the user may change and send again. */
-  text?: string;
-}
-
-/** Shows messages that were not stored, with the reason, until the user dismisses them. */
-function complain(
-  element: HTMLElement,
-  refused: Unsent | undefined,
-  { dismissal, mayRetry, text = "" }: Offered,
-  { dismiss, retry, takeBack }: BubbleActions,
-): void {
+/** Shows a message or a change of one that was not stored, with the reason, until the user dismisses it. */
+function complain(element: HTMLElement, item: MessageItem, row: ChatRow, actions: BubbleActions): void {
   const found = part(element, ".why");
-  const id = refused?.queued.clientMsgId;
+  const { progress, clientMsgId } = item;
+  const failed = progress?.state === "failed" && clientMsgId !== undefined ? { ...progress, clientMsgId } : undefined;
+  const refused = failed ?? item.refused;
+  const id = refused && `${refused.clientMsgId} ${refused.code}`;
   if (found?.dataset.of === id) {
     return;
   }
   found?.remove();
-  if (refused && id !== undefined) {
-    const { queued, error } = refused;
+  if (refused) {
     const offer = (name: string, click: () => void) => [" ", h("button", { type: "button", click }, name)];
+    const message = actions.refusal(refused.clientMsgId);
+    const why = reason(refused.code, !failed, row.kind === "direct", whatOf(row), message);
     const complaint = h(
       "p",
       { class: "why", role: "alert" },
-      `${failure(queued)}: ${error}.`,
-      ...(mayRetry ? offer("Try again", () => retry(queued)) : []),
-      ...(text ? offer("Edit", () => takeBack(queued, text)) : []),
-      ...offer(dismissal, () => dismiss(id)),
+      `${failed ? "Not sent" : "Not changed"}: ${why}.`,
+      ...(refused.canHelp ? offer("Try again", () => actions.retry(refused.clientMsgId)) : []),
+      ...(failed && !item.upload ? offer("Edit", () => actions.takeBack(item)) : []),
+      ...offer(failed ? "Discard" : "Dismiss", () => actions.dismiss(refused.clientMsgId)),
     );
     complaint.dataset.of = id;
     element.append(complaint);
-  }
-}
-
-function failure(queued: Queued): string {
-  switch ("request" in queued && queued.request.action) {
-    case "edit":
-      return "Not edited";
-    case "delete":
-      return "Not deleted";
-    case "react":
-      return "Reaction not stored";
-    default:
-      return "Not sent";
   }
 }
 

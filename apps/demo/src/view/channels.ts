@@ -1,7 +1,6 @@
 // A button that becomes a form: which channel to join, or how one that is to be made is called.
 
-import { limits, type NewGroup } from "@pigeonhole/client/events";
-import type { Chat } from "../chat.ts";
+import { type ChatRow, limits, type NewGroup } from "@pigeonhole/client";
 import { madeHere, remember } from "../known-channels.ts";
 import { isolated } from "../system.ts";
 import { fill, h, icon, put } from "./dom.ts";
@@ -78,13 +77,15 @@ export class Channels {
   }
 
   /** Offers channels that the user is not in. The page can offer the user's own channels to other users. */
-  update(chats: Chat[]): void {
-    const channels = chats.filter(({ isChannel, id, isClosed }) => isChannel && id !== undefined && !isClosed);
-    this.#joined = new Set(channels.map(({ id = "" }) => id));
-    for (const { id = "", group, name } of channels) {
-      if (group.role === "owner" && group.join === "open" && group.title !== "" && this.#made.get(id) !== name) {
-        this.#made.set(id, name);
-        remember(id, name);
+  update(rows: readonly ChatRow[]): void {
+    const channels = rows.filter(
+      ({ kind, conversationId, isClosed }) => kind === "channel" && conversationId && !isClosed,
+    );
+    this.#joined = new Set(channels.map(({ conversationId = "" }) => conversationId));
+    for (const { conversationId = "", role, rules, title } of channels) {
+      if (role === "owner" && rules.join === "open" && title && this.#made.get(conversationId) !== title) {
+        this.#made.set(conversationId, title);
+        remember(conversationId, title);
       }
     }
   }

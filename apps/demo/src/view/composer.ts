@@ -16,9 +16,14 @@ export interface ComposerActions extends Omit<AttachActions, "files"> {
   edit(seq: number, body: string): void;
   /** A key was pressed. */
   typing(): void;
+  /** The text that the user has begun, to be kept. */
+  draft(body: string): void;
   /** The user wants to edit the last own message. */
   editLast(): void;
 }
+
+/** The text is kept this long after the last key. */
+const DRAFT_MS = 300;
 
 /** The message that the text is about. */
 interface About {
@@ -39,9 +44,13 @@ interface Chosen {
 export class Composer {
   readonly element: HTMLElement;
   #actions: ComposerActions;
-  #key: string | undefined;
-  /** Unsent texts, by chat. */
-  #drafts = new Map<string, string>();
+  /** The text before an edit. */
+  #begun = "";
+  /** The chat’s draft has not come yet. */
+  #isNew = false;
+  /** Keeps the text, soon after the last key. */
+  #keep: (() => void) | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
   #about: About | undefined;
   /** Files that the page prepares while they wait for a text, or for "Send" without one. */
   #files: Chosen[] = [];
@@ -83,7 +92,7 @@ export class Composer {
       "aria-describedby": id,
       autocomplete: "off",
       keydown: (event: KeyboardEvent) => this.#pressed(event),
-      input: () => this.#field.value && this.#about?.way !== "edit" && actions.typing(),
+      input: () => this.#typed(),
     });
     const emoji = h(
       "button",
@@ -127,15 +136,47 @@ export class Composer {
     this.#field.focus();
   }
 
-  turnTo(key: string | undefined): void {
+  /** Another chat is open. Its draft comes with `restore`. */
+  turnTo(): void {
     this.cancel();
     this.#completer.close();
     this.#attach.cancel();
-    if (this.#key !== undefined) {
-      this.#drafts.set(this.#key, this.#field.value);
+    this.#flush();
+    this.#field.value = "";
+    this.#isNew = true;
+  }
+
+  /** Puts the chat’s draft into the field, once, and never into a text. */
+  restore(draft: string): void {
+    if (this.#isNew && this.#field.value === "") {
+      this.#field.value = draft;
     }
-    this.#key = key;
-    this.#field.value = this.#draft();
+    this.#isNew = false;
+  }
+
+  #typed(): void {
+    this.#isNew = false;
+    const { value } = this.#field;
+    if (this.#about?.way === "edit") {
+      return;
+    }
+    if (value) {
+      this.#actions.typing();
+    }
+    const keep = this.#actions.draft;
+    this.#keepSoon(() => keep(value));
+  }
+
+  #keepSoon(keep: () => void): void {
+    clearTimeout(this.#timer);
+    this.#keep = keep;
+    this.#timer = setTimeout(() => this.#flush(), DRAFT_MS);
+  }
+
+  #flush(): void {
+    clearTimeout(this.#timer);
+    this.#keep?.();
+    this.#keep = undefined;
   }
 
   /** The list of names may have changed. */
@@ -158,7 +199,8 @@ export class Composer {
   edit(seq: number, text: string, isCaption: boolean): void {
     this.cancel();
     // The draft comes back afterwards.
-    this.#drafts.set(this.#key ?? "", this.#field.value);
+    this.#flush();
+    this.#begun = this.#field.value;
     this.#about = { way: "edit", seq, text, isCaption };
     this.#say(isCaption ? "Edit caption" : "Edit message", text);
     put(this.#send, "aria-label", "Save");
@@ -168,7 +210,7 @@ export class Composer {
   /** Writes to no message in particular, and sends no files. */
   cancel(): void {
     if (this.#about?.way === "edit") {
-      this.#field.value = this.#draft();
+      this.#field.value = this.#begun;
     }
     this.#about = undefined;
     this.#files = [];
@@ -226,6 +268,7 @@ export class Composer {
     this.cancel();
     const begun = this.#field.value;
     this.#field.value = begun ? `${text}\n${begun}` : text;
+    this.#field.dispatchEvent(new Event("input"));
     this.focus();
   }
 
@@ -235,10 +278,6 @@ export class Composer {
     this.#text.textContent = text;
     this.#context.hidden = false;
     this.focus();
-  }
-
-  #draft(): string {
-    return this.#drafts.get(this.#key ?? "") ?? "";
   }
 
   #pressed(event: KeyboardEvent): void {
@@ -275,6 +314,9 @@ export class Composer {
       this.cancel();
       this.#field.value = "";
       this.#completer.close();
+      clearTimeout(this.#timer);
+      this.#keep = undefined;
+      this.#actions.draft("");
       if (files.length > 0) {
         this.#actions.files(
           files.map(({ ready }) => ready),
@@ -287,7 +329,7 @@ export class Composer {
   }
 }
 
-/** A small picture. Its name stands next to it. */
+/** Returns a small picture. The name is next to it. */
 function preview({ file }: Chosen): HTMLElement[] {
   return file.type.startsWith("image/") ? [h("img", { src: URL.createObjectURL(file), alt: "" })] : [];
 }

@@ -1,9 +1,10 @@
 // The open chat: its messages, the field to write another, and of a group what it is.
 
-import { type Draft, isService, limits, type MediaDraft, type Message, type Queued } from "@pigeonhole/client/events";
-import type { Chat } from "../chat.ts";
+import { type Draft, isService, limits, type MediaDraft, type MessageItem } from "@pigeonhole/client";
 import type { Named } from "../mentions.ts";
+import type { Opened } from "../opened.ts";
 import type { Prepared } from "../prepare.ts";
+import { isOfService, moderates, nameOf, typingIn, whyNot } from "../rows.ts";
 import { said } from "../said.ts";
 import { avatar } from "./avatar.ts";
 import { Composer } from "./composer.ts";
@@ -11,46 +12,41 @@ import { Confirm } from "./confirm.ts";
 import { h, icon, put } from "./dom.ts";
 import { type GroupActions, GroupPanel } from "./group-panel.ts";
 import { Menu, type MenuItem } from "./menu.ts";
-import { Messages } from "./messages.ts";
+import { Messages, type MessagesActions } from "./messages.ts";
 import { brief } from "./time.ts";
-import { writes } from "./writing.ts";
 
-export interface ConversationActions extends GroupActions {
-  send(chat: Chat, draft: Exclude<Draft, string>): void;
-  files(chat: Chat, files: Promise<Prepared>[], caption: string): void;
-  voice(chat: Chat, draft: MediaDraft): void;
-  /** Shows why the server refused a message. */
-  refuse(chat: Chat, why: string): void;
-  cancel(clientMsgId: string): void;
-  retry(chat: Chat, failed: Queued): void;
-  fetch(message: Message): Promise<Blob>;
-  /** Opens the dialog for the destination. */
-  forward(message: Message): void;
-  edit(chat: Chat, seq: number, body: string): void;
-  delete(chat: Chat, seq: number): void;
-  react(chat: Chat, seq: number, emoji: string | null): void;
-  typing(chat: Chat): void;
-  dismiss(chat: Chat, clientMsgId: string): void;
+type OfMessages = Pick<
+  MessagesActions,
+  "dismiss" | "cancel" | "retry" | "refusal" | "fetch" | "whyNotMade" | "forward"
+>;
+
+export interface ConversationActions extends GroupActions, OfMessages {
+  /** Returns `false` if the text can’t be sent, and is to be changed. */
+  send(chat: Opened, draft: Exclude<Draft, string>): Promise<boolean>;
+  files(chat: Opened, files: Promise<Prepared>[], caption: string): void;
+  voice(chat: Opened, draft: MediaDraft): void;
+  /** Shows why there is nothing to send. */
+  refuse(chat: Opened, why: string): void;
+  edit(chat: Opened, seq: number, body: string): void;
+  delete(chat: Opened, seq: number): void;
+  react(chat: Opened, seq: number, emoji: string | null): void;
   copy(text: string): void;
-  older(): void;
-  /** Older ones, until this one is there. */
-  olderTo(seq: number): Promise<void>;
   leave(): void;
-  /** `until`: a time, `forever`, or `null`, not at all. */
-  mute(chat: Chat, until: string | null): void;
-  muteMentions(chat: Chat, muted: boolean): void;
-  archive(chat: Chat, archived: boolean): void;
-  block(chat: Chat, blocked: boolean): void;
-  /** A group that can't be made need not be seen any more. */
-  putAway(chat: Chat): void;
+  mute(chat: Opened, until: Date | "forever" | null): void;
+  muteMentions(chat: Opened, muted: boolean): void;
+  archive(chat: Opened, archived: boolean): void;
+  block(chat: Opened, blocked: boolean): void;
+  /** A group that can’t be created need not be seen any more. */
+  putAway(chat: Opened): void;
 }
 
 const MUTE_MS = 8 * 60 * 60 * 1000;
 
 export class Conversation {
   readonly element: HTMLElement;
+  #user: string;
   #actions: ConversationActions;
-  #chat: Chat | undefined;
+  #chat: Opened | undefined;
   #title = h("div", { class: "title" });
   #name = h("h3", { dir: "auto" });
   /** Whether the peer is there, who of a group writes, or who is in it. Not read out whenever it changes. */
@@ -71,6 +67,7 @@ export class Conversation {
   #panel: GroupPanel;
 
   constructor(user: string, actions: ConversationActions) {
+    this.#user = user;
     this.#actions = actions;
     const leave = { type: "button", class: "button back", click: () => actions.leave() };
     this.#back = h("button", leave, icon("back"), this.#others);
@@ -82,21 +79,17 @@ export class Conversation {
       react: (seq, emoji) => this.#chat && actions.react(this.#chat, seq, emoji),
       delete: (seq) => this.#chat && actions.delete(this.#chat, seq),
       copy: (text) => actions.copy(text),
-      dismiss: (id) => this.#chat && actions.dismiss(this.#chat, id),
+      dismiss: (id) => actions.dismiss(id),
       cancel: (id) => actions.cancel(id),
-      retry: (failed) => this.#chat && actions.retry(this.#chat, failed),
-      takeBack: (failed, text) => this.#takeBack(failed, text),
+      retry: (id) => actions.retry(id),
+      takeBack: (failed) => this.#takeBack(failed),
+      refusal: (id) => actions.refusal(id),
+      whyNotMade: (chat) => actions.whyNotMade(chat),
       fetch: (message) => actions.fetch(message),
-      older: () => actions.older(),
-      olderTo: (seq) => actions.olderTo(seq),
       leave: () => this.focus(),
     });
-    this.#composer = new Composer(user, () => named(this.#chat), {
-      send: (body, replyTo, mentions) => {
-        this.#messages.goToEnd();
-        const reply = replyTo === undefined ? {} : { replyTo };
-        this.#chat && actions.send(this.#chat, { body, ...reply, ...(mentions.length > 0 ? { mentions } : {}) });
-      },
+    this.#composer = new Composer(user, () => named(this.#chat, user), {
+      send: (body, replyTo, mentions) => void this.#send(body, replyTo, mentions),
       files: (files, caption) => {
         this.#messages.goToEnd();
         this.#chat && actions.files(this.#chat, files, caption);
@@ -114,7 +107,8 @@ export class Conversation {
         };
       },
       edit: (seq, body) => this.#chat && actions.edit(this.#chat, seq, body),
-      typing: () => this.#chat && actions.typing(this.#chat),
+      typing: () => this.#chat?.chat?.typing(),
+      draft: (body) => this.#chat?.chat?.draft(body || undefined),
       editLast: () => this.#editLast(),
     });
     const unblock = () => this.#chat && actions.block(this.#chat, false);
@@ -137,7 +131,7 @@ export class Conversation {
   }
 
   /** `isConnected`: the shown presence is current. */
-  update(chat: Chat | undefined, isConnected: boolean): void {
+  update(chat: Opened | undefined, isConnected: boolean): void {
     this.element.hidden = !chat;
     if (chat !== this.#chat) {
       this.#turnTo(chat);
@@ -145,27 +139,28 @@ export class Conversation {
     if (!chat) {
       return;
     }
+    const { row } = chat;
     this.#showName(chat);
-    const why = whyNot(chat);
+    const why = whyNot(row);
     this.#composer.element.hidden = why !== "";
     this.#blocked.hidden = why === "";
-    this.#unblock.hidden = !chat.isBlocked;
-    this.#putAway.hidden = !chat.isNotMade;
-    if (this.#words.textContent !== why) {
-      this.#words.textContent = why;
-    }
+    this.#unblock.hidden = !row.isBlocked;
+    this.#putAway.hidden = row.failed === undefined;
     this.#panel.update(chat);
-    const set = standing(chat);
-    if (this.#set.textContent !== set) {
-      this.#set.textContent = set;
-    }
-    const presence = presenceOf(chat, isConnected);
-    if (this.#presence.textContent !== presence) {
-      this.#presence.textContent = presence;
+    set(this.#words, why);
+    set(this.#set, standing(chat));
+    set(this.#presence, presenceOf(chat, isConnected));
+    if (chat.isLoaded) {
+      this.#composer.restore(row.draft?.body ?? "");
     }
     this.#composer.update();
-    this.#composer.forget((seq) => chat.message(seq)?.deleted_at !== undefined);
+    this.#composer.forget((seq) => this.#messages.message(seq)?.deletedBy !== undefined);
     this.#messages.update();
+  }
+
+  /** Shows a message of the open chat. */
+  goTo(seq: number): void {
+    this.#messages.goTo(seq);
   }
 
   /** `unread`: messages of the other chats. */
@@ -178,22 +173,24 @@ export class Conversation {
     this.#composer.focus();
   }
 
-  #turnTo(chat: Chat | undefined): void {
+  #turnTo(chat: Opened | undefined): void {
+    // The text that is begun is the last chat’s.
+    this.#composer.turnTo();
     this.#chat = chat;
     this.#menu.close();
-    this.#composer.turnTo(chat?.key);
     this.#messages.turnTo(chat);
     this.#panel.turnTo();
-    this.#unblock.textContent = `Unblock ${chat?.peer}`;
+    this.#unblock.textContent = `Unblock ${chat?.row.peerId}`;
     this.#name.textContent = "";
   }
 
-  #showName(chat: Chat): void {
-    const name = chat.peer === chat.me ? `${chat.peer} (you)` : chat.name;
+  #showName({ row }: Opened): void {
+    const plain = nameOf(row);
+    const name = plain === this.#user && row.peerId ? `${plain} (you)` : plain;
     if (this.#name.textContent !== name) {
       this.#name.textContent = name;
-      this.#title.replaceChildren(avatar(chat.name), h("div", {}, this.#name, this.#presence));
-      this.#composer.address(chat.name);
+      this.#title.replaceChildren(avatar(plain), h("div", {}, this.#name, this.#presence));
+      this.#composer.address(plain);
     }
   }
 
@@ -203,98 +200,123 @@ export class Conversation {
     if (!chat) {
       return [];
     }
+    const { row } = chat;
+    const { peerId, isMuted, isArchived, isBlocked, mutesMentions } = row;
     const items: MenuItem[] = [];
     // Before the first message there is nothing to mute.
-    if (chat.id !== undefined && chat.isMuted()) {
+    if (row.conversationId !== undefined && isMuted) {
       items.push({ name: "Unmute", choose: () => mute(chat, null) });
-      if (chat.peer === undefined && !chat.isChannel) {
-        const name = chat.mutesMentions ? "Notify of mentions" : "Mute mentions too";
-        items.push({ name, choose: () => muteMentions(chat, !chat.mutesMentions) });
+      if (row.kind === "group") {
+        const name = mutesMentions ? "Notify of mentions" : "Mute mentions too";
+        items.push({ name, choose: () => muteMentions(chat, !mutesMentions) });
       }
-    } else if (chat.id !== undefined) {
-      const later = () => new Date(Date.now() + MUTE_MS).toISOString();
-      items.push({ name: "Mute for 8 hours", choose: () => mute(chat, later()) });
+    } else if (row.conversationId !== undefined) {
+      items.push({ name: "Mute for 8 hours", choose: () => mute(chat, new Date(Date.now() + MUTE_MS)) });
       items.push({ name: "Mute", choose: () => mute(chat, "forever") });
     }
-    if (chat.id !== undefined) {
-      const name = chat.isArchived ? "Unarchive" : "Archive";
-      items.push({ name, choose: () => archive(chat, !chat.isArchived) });
+    if (row.conversationId !== undefined) {
+      items.push({ name: isArchived ? "Unarchive" : "Archive", choose: () => archive(chat, !isArchived) });
     }
-    if (chat.isNotMade) {
+    if (row.failed !== undefined) {
       items.push({ name: "Remove", choose: () => this.#actions.putAway(chat) });
     }
-    if (chat.peer !== undefined && chat.peer !== chat.me && !chat.isOfService) {
-      const name = `${chat.isBlocked ? "Unblock" : "Block"} ${chat.peer}`;
-      items.push({ name, choose: () => (chat.isBlocked ? block(chat, false) : this.#block(chat)) });
+    if (peerId !== undefined && peerId !== this.#user && !isOfService(row)) {
+      const name = `${isBlocked ? "Unblock" : "Block"} ${peerId}`;
+      items.push({ name, choose: () => (isBlocked ? block(chat, false) : this.#block(chat)) });
     }
     return items;
   }
 
-  async #block(chat: Chat): Promise<void> {
-    const question = `Block ${chat.peer}? Neither of you can send a message to the other until you unblock ${chat.peer}.`;
+  async #send(body: string, replyTo: number | undefined, mentions: string[]): Promise<void> {
+    const chat = this.#chat;
+    if (!chat) {
+      return;
+    }
+    this.#messages.goToEnd();
+    const reply = replyTo === undefined ? {} : { replyTo };
+    const draft = { body, ...reply, ...(mentions.length > 0 ? { mentions } : {}) };
+    if (!(await this.#actions.send(chat, draft)) && chat === this.#chat) {
+      this.#composer.takeBack(body);
+    }
+  }
+
+  async #block(chat: Opened): Promise<void> {
+    const { peerId } = chat.row;
+    const question = `Block ${peerId}? Neither of you can send a message to the other until you unblock ${peerId}.`;
     if (await this.#confirm.ask(question, "Block")) {
       this.#actions.block(chat, true);
     }
   }
 
-  #reply({ seq, sender_id, body, kind, media }: Message): void {
-    const whose = sender_id === this.#chat?.me ? "yourself" : sender_id;
-    this.#composer.reply(seq, whose, said(kind, body, media));
+  #reply({ seq, senderId, body, kind, media }: MessageItem): void {
+    if (seq !== undefined) {
+      this.#composer.reply(seq, senderId === this.#user ? "yourself" : senderId, said(kind, body, media));
+    }
   }
 
-  #takeBack(failed: Queued, text: string): void {
-    const answered = "replyTo" in failed && failed.replyTo ? this.#chat?.message(failed.replyTo) : undefined;
-    this.#composer.takeBack(text);
-    if (answered && answered.deleted_at === undefined) {
+  #takeBack(failed: MessageItem): void {
+    this.#composer.takeBack(failed.body);
+    const answered = failed.reply && this.#messages.message(failed.reply.seq);
+    if (answered && answered.deletedBy === undefined) {
       this.#reply(answered);
     }
-    this.#chat && this.#actions.dismiss(this.#chat, failed.clientMsgId);
+    this.#actions.dismiss(failed.clientMsgId ?? "");
   }
 
   #editLast(): void {
-    const last = this.#chat?.lastOwn();
+    const last = this.#messages.lastOwn();
     if (last) {
       this.#edit(last);
     }
   }
 
-  #edit({ seq, body, media }: Message): void {
-    this.#composer.edit(seq, body, media !== undefined);
+  #edit({ seq, body, media }: MessageItem): void {
+    if (seq !== undefined) {
+      this.#composer.edit(seq, body, media !== undefined);
+    }
   }
 }
 
-/** Whether the peer writes, or is there, or when they were. */
-function presenceOf(chat: Chat, isConnected: boolean): string {
-  const { presence } = chat;
-  const writing = isConnected ? writes(chat) : "";
-  if (writing || chat.isGroup) {
-    return writing || membersOf(chat);
+function set(element: HTMLElement, text: string): void {
+  if (element.textContent !== text) {
+    element.textContent = text;
   }
-  if (chat.isOfService) {
+}
+
+/** Whether the peer is typing, or is online, or when they were. */
+function presenceOf(chat: Opened, isConnected: boolean): string {
+  const { row } = chat;
+  const typing = isConnected ? typingIn(row) : "";
+  if (typing || row.kind !== "direct") {
+    return typing || membersOf(chat);
+  }
+  if (isOfService(row)) {
     return "Service";
   }
   if (!isConnected) {
     return "";
   }
-  if (presence?.online) {
+  if (row.presence?.online) {
     return "online";
   }
-  return presence?.last_seen_at ? `last seen ${brief(Date.parse(presence.last_seen_at))}` : "";
+  return row.presence?.last_seen_at ? `last seen ${brief(Date.parse(row.presence.last_seen_at))}` : "";
 }
 
 /** As many names as there is room for; or how many there are. */
-function membersOf({ members, group, isClosed, isChannel }: Chat): string {
-  if (isChannel) {
+function membersOf({ members, row }: Opened): string {
+  if (row.kind === "channel") {
     const isMore = members.length >= limits.MEMBERS_LIMIT_MAX;
-    return isClosed || members.length === 0
+    return row.isClosed || members.length === 0
       ? "Channel"
       : `Channel · ${count(members.length)}${isMore ? " or more" : ""}`;
   }
-  if (members.length > 0 && !isClosed) {
-    return members.map(({ user_id }) => user_id).join(", ");
+  if (members.length > 0 && !row.isClosed) {
+    return members
+      .map(({ userId }) => userId)
+      .sort()
+      .join(", ");
   }
-  const { memberCount } = group;
-  return memberCount === undefined ? "" : count(memberCount);
+  return row.memberCount === undefined ? "" : count(row.memberCount);
 }
 
 function count(members: number): string {
@@ -302,43 +324,26 @@ function count(members: number): string {
 }
 
 /** Returns the members who can be mentioned: a service gets no notification. */
-function named(chat: Chat | undefined): Named[] {
-  if (chat?.isChannel) {
+function named(chat: Opened | undefined, me: string): Named[] {
+  if (chat?.row.kind !== "group") {
     // Outside a group a mention has no use.
     return [];
   }
-  const others = (chat?.members ?? []).filter(({ user_id }) => user_id !== chat?.me && !isService(user_id));
-  const users = others.map(({ user_id }) => ({ id: user_id, name: user_id }));
-  return chat?.isModerated && users.length > 0 ? [...users, { id: "*", name: "all" }] : users;
+  const others = chat.members.filter(({ userId }) => userId !== me && !isService(userId));
+  const users = others.map(({ userId }) => ({ id: userId, name: userId })).sort((a, b) => (a.id < b.id ? -1 : 1));
+  return moderates(chat.row.role) && users.length > 0 ? [...users, { id: "*", name: "all" }] : users;
 }
 
-/** Why nothing can be written there, or nothing. */
-export function whyNot(chat: Chat): string {
-  if (chat.isBlocked) {
-    return `You have blocked ${chat.peer}.`;
-  }
-  if (chat.isOfService) {
-    return `Only ${chat.peer} sends messages here.`;
-  }
-  if (chat.isClosed) {
-    return `You are no longer in this ${chat.what}.`;
-  }
-  if (chat.isGroup && chat.id === undefined) {
-    return chat.isNotMade ? `The ${chat.what} was not created.` : `The ${chat.what} is not created yet.`;
-  }
-  return chat.isReadOnly ? `Only admins ${chat.isChannel ? "post" : "write"} in this ${chat.what}.` : "";
-}
-
-/** Describes a chat's settings. */
-function standing(chat: Chat): string {
-  if (chat.asked > 0) {
+/** Describes a chat’s settings. */
+function standing({ asked, refused, row }: Opened): string {
+  if (asked > 0) {
     return "Setting …";
   }
-  const { mutedUntil } = chat;
+  const { mutedUntil } = row;
   const until =
     mutedUntil === null || mutedUntil === "forever" ? "Muted" : `Muted until ${brief(Date.parse(mutedUntil))}`;
-  const muted = chat.mutesMentions ? `${until}, mentions too` : until;
-  return [chat.refused, chat.isMuted() && muted, chat.isArchived && "Archived", chat.isBlocked && "Blocked"]
+  const muted = row.mutesMentions ? `${until}, mentions too` : until;
+  return [refused, row.isMuted && muted, row.isArchived && "Archived", row.isBlocked && "Blocked"]
     .filter(Boolean)
     .join(" · ");
 }

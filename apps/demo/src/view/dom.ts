@@ -40,9 +40,14 @@ export function chooses({ isComposing, keyCode }: KeyboardEvent): boolean {
 export interface Item {
   /** Its element is kept as long as there is one with this key. */
   key: string;
+  /** As long as these are the same, the element is not updated. */
+  of?: readonly unknown[];
   create(): HTMLElement;
   update?(element: HTMLElement): void;
 }
+
+/** The content of each element. */
+const drawn = new WeakMap<HTMLElement, readonly unknown[]>();
 
 /**
  * Makes these the children of an element, in this order, and leaves existing ones alone. Items with equal keys get an
@@ -62,10 +67,14 @@ export function fill(parent: Element, all: Item[]): void {
     }
   }
   let next = parent.firstElementChild;
-  for (const { key, create, update } of items) {
+  for (const { key, of, create, update } of items) {
     const element = there.get(key) ?? create();
     element.dataset.key = key;
-    update?.(element);
+    const before = drawn.get(element);
+    if (!of || !before || of.some((value, at) => value !== before[at])) {
+      drawn.set(element, of ?? []);
+      update?.(element);
+    }
     if (element === next) {
       next = next.nextElementSibling;
     } else {

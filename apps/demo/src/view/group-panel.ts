@@ -1,8 +1,8 @@
 // The panel of a group: title, members, and the rules that admins may change.
 
-import type { GroupInfo, GroupMember, Role } from "@pigeonhole/client/events";
-import type { Chat } from "../chat.ts";
-import { mayRemove } from "../group.ts";
+import type { GroupInfo, MemberRow, Role } from "@pigeonhole/client";
+import type { Opened } from "../opened.ts";
+import { isUnmade, mayRemove, moderates, nameOf, whatOf } from "../rows.ts";
 import { isolated } from "../system.ts";
 import { avatar } from "./avatar.ts";
 import { Confirm } from "./confirm.ts";
@@ -11,17 +11,15 @@ import { Menu, type MenuItem } from "./menu.ts";
 import { userIds } from "./user-ids.ts";
 
 export interface GroupActions {
-  add(chat: Chat, users: string[]): void;
-  remove(chat: Chat, user: string): void;
-  role(chat: Chat, user: string, role: Role): void;
-  update(chat: Chat, info: GroupInfo): void;
-  leaveGroup(chat: Chat): void;
+  add(chat: Opened, users: string[]): void;
+  remove(chat: Opened, user: string): void;
+  role(chat: Opened, user: string, role: Role): void;
+  update(chat: Opened, info: GroupInfo): void;
+  leaveGroup(chat: Opened): void;
   copy(text: string): void;
-  /** Requests the members. */
-  lookAround(chat: Chat): void;
 }
 
-const roles: Record<GroupMember["role"], string> = { owner: "Owner", admin: "Admin", member: "", none: "" };
+const roles: Record<MemberRow["role"], string> = { owner: "Owner", admin: "Admin", member: "", none: "" };
 
 /** Rules that admins decide: the label, and the meaning of each value. */
 const rules = {
@@ -36,8 +34,9 @@ export class GroupPanel {
   readonly element: HTMLElement;
   /** Opens it. */
   readonly button: HTMLButtonElement;
+  #user: string;
   #actions: GroupActions;
-  #chat: Chat | undefined;
+  #chat: Opened | undefined;
   #title: HTMLInputElement;
   #rename: HTMLFormElement;
   #add: HTMLFormElement;
@@ -51,6 +50,7 @@ export class GroupPanel {
   #confirm = new Confirm();
 
   constructor(user: string, actions: GroupActions) {
+    this.#user = user;
     this.#actions = actions;
     const id = `group-${user}`;
     this.button = h(
@@ -80,7 +80,7 @@ export class GroupPanel {
       this.#rulesList.append(this.#rule(rule));
     }
     this.#leave = h("button", { type: "button", class: "danger", click: () => void this.#left() });
-    const copy = { type: "button", class: "link", click: () => actions.copy(this.#chat?.id ?? "") };
+    const copy = { type: "button", class: "link", click: () => actions.copy(this.#chat?.chat?.id ?? "") };
     this.#invite = h("p", { class: "invite" }, "Others join with ", this.#id, " ", h("button", copy, "Copy"));
     const keydown = (event: KeyboardEvent) => {
       if (event.key === "Escape") {
@@ -108,62 +108,63 @@ export class GroupPanel {
     this.#members.replaceChildren();
   }
 
-  update(chat: Chat): void {
+  update(chat: Opened): void {
     this.#chat = chat;
-    const isThere = chat.isGroup && chat.id !== undefined && !chat.isClosed;
+    const { row, members } = chat;
+    const isThere = row.kind !== "direct" && !isUnmade(row) && !row.isClosed;
     this.button.hidden = !isThere;
     this.element.hidden ||= !isThere;
     put(this.button, "aria-expanded", String(!this.element.hidden));
     if (this.element.hidden) {
       return;
     }
-    const { group, members, isModerated, isChannel, what } = chat;
+    const [isChannel, isModerated, what] = [row.kind === "channel", moderates(row.role), whatOf(row)];
     put(this.element, "aria-label", isChannel ? "Channel" : "Group");
     this.#leave.textContent = `Leave the ${what}`;
     this.#invite.hidden = !isChannel;
-    this.#id.textContent = chat.id ?? "";
+    this.#id.textContent = chat.chat?.id ?? "";
     this.#rename.hidden = !isModerated;
     if (document.activeElement !== this.#title) {
-      this.#title.value = group.title;
+      this.#title.value = row.title ?? "";
     }
-    this.#add.hidden = !isModerated && (isChannel || group.add === "admins");
+    this.#add.hidden = !isModerated && (isChannel || row.rules.add === "admins");
     this.#rulesList.hidden = !isModerated;
     for (const [rule, select] of this.#rules) {
-      select.value = group[rule] ?? "";
+      select.value = row.rules[rule] ?? "";
       put(select.labels[0] ?? select, "hidden", rule === "join" && !isChannel);
     }
     const isLast = members.length === 1 && !isChannel;
-    this.#leave.disabled = group.role === "owner" && !isLast;
+    this.#leave.disabled = row.role === "owner" && !isLast;
     put(this.#leave, "title", this.#leave.disabled && `Transfer the ownership first`);
     fill(
       this.#members,
       members.map((member) => ({
         // Another role is another menu.
-        key: `${member.user_id} ${member.role} ${group.role}`,
+        key: `${member.userId} ${member.role} ${row.role}`,
         create: () => this.#member(chat, member),
       })),
     );
   }
 
-  #member(chat: Chat, member: GroupMember): HTMLElement {
-    const { user_id, role } = member;
-    const name = user_id === chat.me ? `${user_id} (you)` : user_id;
+  #member(chat: Opened, member: MemberRow): HTMLElement {
+    const { userId, role } = member;
+    const name = userId === this.#user ? `${userId} (you)` : userId;
     const row = h(
       "li",
       {},
-      avatar(user_id),
+      avatar(userId),
       h("span", { class: "name" }, name),
       h("span", { class: "role" }, roles[role]),
     );
     if (this.#choices(chat, member).length > 0) {
-      row.append(new Menu(`Actions for ${user_id}`, () => this.#choices(chat, member)).element);
+      row.append(new Menu(`Actions for ${userId}`, () => this.#choices(chat, member)).element);
     }
     return row;
   }
 
-  #choices(chat: Chat, { user_id: user, role }: GroupMember): MenuItem[] {
-    const own = chat.group.role;
-    if (user === chat.me) {
+  #choices(chat: Opened, { userId: user, role }: MemberRow): MenuItem[] {
+    const own = chat.row.role;
+    if (user === this.#user) {
       return [];
     }
     const give = (name: string, given: Role) => ({ name, choose: () => this.#actions.role(chat, user, given) });
@@ -173,7 +174,7 @@ export class GroupPanel {
       items.push({
         name: `Transfer ownership`,
         choose: () =>
-          this.#ask(`Transfer the ownership of the ${chat.what} to ${user}?`, "Transfer", () =>
+          this.#ask(`Transfer the ownership of the ${whatOf(chat.row)} to ${user}?`, "Transfer", () =>
             this.#actions.role(chat, user, "owner"),
           ),
       });
@@ -182,7 +183,7 @@ export class GroupPanel {
       items.push({
         name: `Remove ${user}`,
         choose: () =>
-          this.#ask(`Remove ${user} from the ${chat.what}?`, "Remove", () => this.#actions.remove(chat, user)),
+          this.#ask(`Remove ${user} from the ${whatOf(chat.row)}?`, "Remove", () => this.#actions.remove(chat, user)),
       });
     }
     return items;
@@ -208,7 +209,7 @@ export class GroupPanel {
   #renamed(event: SubmitEvent): void {
     event.preventDefault();
     const title = this.#title.value.trim();
-    if (this.#chat && title !== this.#chat.group.title) {
+    if (this.#chat && title !== this.#chat.row.title) {
       this.#actions.update(this.#chat, { title });
     }
     this.#title.blur();
@@ -218,7 +219,7 @@ export class GroupPanel {
   #added(event: SubmitEvent, names: HTMLInputElement): void {
     event.preventDefault();
     const chat = this.#chat;
-    const { ids, problem } = userIds(names.value, chat?.me ?? "");
+    const { ids, problem } = userIds(names.value, this.#user);
     if (problem) {
       names.setCustomValidity(problem);
       names.reportValidity();
@@ -230,7 +231,7 @@ export class GroupPanel {
 
   async #left(): Promise<void> {
     const chat = this.#chat;
-    if (chat && (await this.#confirm.ask(`Leave “${isolated(chat.name)}”?`, "Leave"))) {
+    if (chat && (await this.#confirm.ask(`Leave “${isolated(nameOf(chat.row))}”?`, "Leave"))) {
       this.#actions.leaveGroup(chat);
     }
   }
@@ -241,7 +242,7 @@ export class GroupPanel {
       this.update(this.#chat);
     }
     if (!this.element.hidden && this.#chat?.isChannel) {
-      this.#actions.lookAround(this.#chat);
+      this.#chat.lookAround();
     }
     if (!this.element.hidden) {
       this.element.querySelector<HTMLElement>("input:not([hidden]), button")?.focus();

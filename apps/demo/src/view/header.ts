@@ -1,6 +1,6 @@
 // The header: the user, the state of the connection, and the switch that cuts it.
 
-import type { State, Why } from "@pigeonhole/client/events";
+import type { State, Why } from "@pigeonhole/client";
 import { avatar } from "./avatar.ts";
 import { h, icon, put } from "./dom.ts";
 

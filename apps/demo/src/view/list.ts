@@ -1,76 +1,121 @@
-// The chats, the one that was active last at the top, and fields to start another.
+// The chats, the one that was active last at the top, and fields to find one or to start another.
 
-import type { NewGroup as NewGroupOf } from "@pigeonhole/client/events";
-import type { Chat, Newest } from "../chat.ts";
-import type { Listed } from "../chats/model.ts";
+import type { ChatRow, Message, NewGroup as NewGroupOf } from "@pigeonhole/client";
+import { lineOf, nameOf, typingIn } from "../rows.ts";
+import { said } from "../said.ts";
 import { avatar } from "./avatar.ts";
 import { Channels } from "./channels.ts";
-import { fill, h, icon, put } from "./dom.ts";
+import { fill, h, type Item, icon, put } from "./dom.ts";
 import { NewGroup } from "./new-group.ts";
 import { shop } from "./shop.ts";
 import { brief } from "./time.ts";
-import { writes } from "./writing.ts";
 
 export interface ListActions {
-  open(key: string): void;
+  open(row: ChatRow): void;
   start(peer: string): void;
   create(group: NewGroupOf): Promise<void>;
   join(channel: string): Promise<void>;
-  more(): void;
+  /** Shows only the chats with these words, and the messages with them. */
+  search(words: string): void;
+  /** Opens the chat of a message that was found, at the message. */
+  goTo(message: Message): void;
 }
 
-/** Closer to the end than this, the page requests more. */
-const NEAR_PX = 200;
+/** A message that was found. */
+export interface Found {
+  message: Message;
+  /** The chat’s name. */
+  name: string;
+}
+
+export interface Listed {
+  rows: readonly ChatRow[];
+  archived: readonly ChatRow[];
+  found: readonly Found[];
+  /** The key of the open chat’s row. */
+  open: string | undefined;
+  isSearch: boolean;
+}
 
 export class List {
   readonly element: HTMLElement;
+  #user: string;
   #actions: ListActions;
   #channels: Channels;
+  #rows = new Map<string, ChatRow>();
   #chats = h("ul", { class: "chats" });
   #archived = h("ul", { class: "chats" });
   #archivedCount = h("summary", {});
   #archive = h("details", { class: "archive" }, this.#archivedCount, this.#archived);
-  #empty = h(
-    "p",
-    { class: "empty" },
-    "No chats yet. Start one with a name, any name: the server here gives everyone a token.",
-  );
+  #found = h("ul", { class: "chats", "aria-label": "Messages found" });
+  #field: HTMLInputElement;
+  #empty = h("p", { class: "empty" });
 
   constructor(user: string, actions: ListActions) {
+    this.#user = user;
     this.#actions = actions;
     const attributes = {
       class: "scroller",
-      scroll: () => this.#scrolled(scroller),
       keydown: (event: KeyboardEvent) => this.#moved(event),
     };
-    const scroller = h("div", attributes, this.#chats, this.#archive, this.#empty);
+    const scroller = h("div", attributes, this.#chats, this.#archive, this.#found, this.#empty);
     const newGroup = new NewGroup(user, (title, members) => actions.create({ title, members }));
     this.#channels = new Channels(user, actions);
+    this.#field = this.#search();
     const starters = h(
       "div",
       { class: "starters" },
-      this.#starter(),
+      this.#starter(this.#field),
       h("div", { class: "makers" }, newGroup.element, this.#channels.element, shop(user)),
     );
     this.element = h("nav", { class: "list", "aria-label": `Chats of ${user}` }, starters, scroller);
   }
 
-  update(chats: Listed[], open: Chat | undefined): void {
-    this.#empty.hidden = chats.length > 0;
-    this.#channels.update(chats.map(({ chat }) => chat));
-    const items = (isArchived: boolean) =>
-      chats
-        .filter(({ chat }) => chat.isArchived === isArchived)
-        .map((listed) => ({
-          key: listed.chat.key,
-          create: () => this.#row(listed.chat),
-          update: (row: HTMLElement) => show(row, listed, listed.chat === open),
-        }));
-    const archived = items(true);
-    fill(this.#chats, items(false));
-    fill(this.#archived, archived);
+  update({ rows, archived, found, open, isSearch }: Listed): void {
+    this.#empty.hidden = rows.length + archived.length + found.length > 0;
+    this.#empty.textContent = isSearch
+      ? "Nothing found. Press Enter to start a chat with this name."
+      : "No chats yet. Start one with a name, any name: the server here gives everyone a token.";
+    if (!isSearch) {
+      this.#channels.update([...rows, ...archived]);
+    }
+    const item = (row: ChatRow): Item => ({
+      key: row.key,
+      of: [row, row.key === open],
+      create: () => this.#row(row),
+      update: (element) => show(element, row, this.#user, row.key === open),
+    });
+    this.#rows = new Map([...rows, ...archived].map((row) => [row.key, row]));
+    fill(this.#chats, rows.map(item));
+    fill(this.#archived, archived.map(item));
     this.#archive.hidden = archived.length === 0;
+    this.#archive.open ||= isSearch;
     this.#archivedCount.textContent = `Archived (${archived.length})`;
+    fill(
+      this.#found,
+      found.map((found) => this.#result(found)),
+    );
+    this.#found.hidden = found.length === 0;
+  }
+
+  /** Ends the search. */
+  endSearch(): void {
+    if (this.#field.value !== "") {
+      this.#field.value = "";
+      this.#actions.search("");
+    }
+  }
+
+  #result({ message, name }: Found): Item {
+    const { conversation_id, seq, kind, body, media, sent_at } = message;
+    const create = () => {
+      const time = h("time", {}, brief(Date.parse(sent_at)));
+      const preview = h("span", { class: "preview", dir: "auto" }, said(kind, body, media));
+      const texts = h("span", { class: "texts" }, h("span", { class: "peer", dir: "auto" }, name), time, preview);
+      const open = { type: "button", class: "chat", click: () => this.#actions.goTo(message) };
+      return h("li", {}, h("button", open, icon("search"), texts));
+    };
+    return { key: `${conversation_id} ${seq}`, create };
   }
 
   /** On this chat. */
@@ -82,44 +127,61 @@ export class List {
       ?.focus();
   }
 
-  #row({ key, name, isChannel }: Chat): HTMLElement {
+  #row({ key, kind }: ChatRow): HTMLElement {
     const text = h(
       "span",
       { class: "texts" },
       h(
         "span",
         { class: "peer" },
-        ...(isChannel ? [h("span", { class: "kind", role: "img", "aria-label": "Channel" }, icon("channel"))] : []),
-        h("span", { class: "of", dir: "auto" }, name),
+        ...(kind === "channel"
+          ? [h("span", { class: "kind", role: "img", "aria-label": "Channel" }, icon("channel"))]
+          : []),
+        h("span", { class: "of", dir: "auto" }),
         h("span", { class: "muted", role: "img", "aria-label": "Muted" }, icon("muted")),
       ),
       h("time", {}),
       h("span", { class: "preview", dir: "auto" }),
       h("span", { class: "badges" }, h("span", { class: "badge named" }), h("span", { class: "badge count" })),
     );
-    return h(
-      "li",
-      {},
-      h("button", { type: "button", class: "chat", click: () => this.#actions.open(key) }, avatar(name), text),
-    );
+    return h("li", {}, h("button", { type: "button", class: "chat", click: () => this.#open(key) }, avatar("?"), text));
   }
 
-  #starter(): HTMLElement {
-    const name = h("input", {
+  #open(key: string): void {
+    const row = this.#rows.get(key);
+    if (row) {
+      this.#actions.open(row);
+    }
+  }
+
+  #search(): HTMLInputElement {
+    return h("input", {
       name: "peer",
       required: true,
       pattern: "[!-~]{1,128}",
       title: "A user id: 1 to 128 letters, digits and signs, without spaces",
-      placeholder: "Start a chat with …",
-      "aria-label": "Start a chat with",
+      placeholder: "Search, or start a chat with …",
+      "aria-label": "Search or start a chat with",
       autocomplete: "off",
       autocapitalize: "none",
       spellcheck: "false",
+      input: () => this.#actions.search(this.#field.value),
+      keydown: (event: KeyboardEvent) => {
+        if (event.key === "Escape" && this.#field.value) {
+          // The chat stays open.
+          event.stopPropagation();
+          this.endSearch();
+        }
+      },
     });
+  }
+
+  #starter(name: HTMLInputElement): HTMLElement {
     const start = (event: SubmitEvent) => {
       event.preventDefault();
-      this.#actions.start(name.value);
-      name.value = "";
+      const peer = name.value;
+      this.endSearch();
+      this.#actions.start(peer);
     };
     const button = h("button", { class: "button", "aria-label": "Start the chat" }, icon("plus"));
     return h("form", { class: "starter", submit: start }, name, button);
@@ -135,51 +197,39 @@ export class List {
       rows[at + step]?.focus();
     }
   }
-
-  #scrolled({ scrollHeight, scrollTop, clientHeight }: HTMLElement): void {
-    if (scrollHeight - scrollTop - clientHeight < NEAR_PX) {
-      this.#actions.more();
-    }
-  }
 }
 
-/** Returns the last message, with its author in a group. */
-function line({ me, isGroup }: Chat, { text, by }: Newest): string {
-  const who = by === me ? "You: " : isGroup && by !== undefined ? `${by}: ` : "";
-  return `${who}${text}`;
-}
-
-function show(row: HTMLElement, { chat, newest }: Listed, isOpen: boolean): void {
-  const [unread, mentions] = [chat.timeline.unread(), chat.timeline.mentions()];
-  const nothing = chat.isKnown && !chat.isGroup ? "No messages yet" : chat.refused || "…";
+function show(element: HTMLElement, row: ChatRow, me: string, isOpen: boolean): void {
+  const { unread, mentions, isMuted, line } = row;
   const set = (name: string, text: string) => {
-    const found = row.querySelector(name);
+    const found = element.querySelector(name);
     if (found && found.textContent !== text) {
       found.textContent = text;
     }
   };
-  set("time", newest ? brief(newest.at) : "");
-  const shown = row.querySelector(".peer .of");
-  if (shown && shown.textContent !== chat.name) {
+  set("time", line ? brief(Date.parse(line.at)) : "");
+  const name = nameOf(row);
+  const shown = element.querySelector(".peer .of");
+  if (shown && shown.textContent !== name) {
     // A group got another title.
-    shown.textContent = chat.name;
-    row.querySelector(".avatar")?.replaceWith(avatar(chat.name));
+    shown.textContent = name;
+    element.querySelector(".avatar")?.replaceWith(avatar(name));
   }
-  const writing = writes(chat);
-  set(".preview", writing || (newest ? line(chat, newest) : nothing));
-  row.querySelector(".preview")?.classList.toggle("writing", writing !== "");
+  const typing = typingIn(row);
+  set(".preview", typing || lineOf(row, me, isOpen));
+  element.querySelector(".preview")?.classList.toggle("writing", typing !== "");
+  element.querySelector(".preview")?.classList.toggle("failed", line?.progress?.state === "failed");
   set(".count", unread > 0 ? String(unread) : "");
   set(".named", mentions > 0 ? "@" : "");
-  const isMuted = chat.isMuted();
-  const button = row.querySelector(".chat");
+  const button = element.querySelector(".chat");
   if (button) {
     put(button, "aria-current", isOpen && "true");
-    const parts = [`${chat.name}, ${unread} unread`, mentions > 0 && `${mentions} for you`, isMuted && "muted"];
+    const parts = [`${name}, ${unread} unread`, mentions > 0 && `${mentions} for you`, isMuted && "muted"];
     put(button, "aria-label", unread > 0 && parts.filter(Boolean).join(", "));
   }
-  const mark = row.querySelector(".muted");
+  const mark = element.querySelector(".muted");
   if (mark) {
     put(mark, "hidden", !isMuted);
   }
-  put(row, "class", unread > 0 && (isMuted ? "unread quiet" : "unread"));
+  put(element, "class", unread > 0 && (isMuted ? "unread quiet" : "unread"));
 }

@@ -1,6 +1,6 @@
 // Media of a message: a picture, a file or a voice note.
 
-import type { MediaInfo, Message } from "@pigeonhole/client/events";
+import type { MediaInfo, MessageItem } from "@pigeonhole/client";
 import { thumbHashToDataURL } from "thumbhash";
 import { bytesOf } from "../base64.ts";
 import type { Carried } from "../carried.ts";
@@ -59,8 +59,8 @@ export function carry(
   element.querySelector(".body")?.before(made);
 }
 
-export function ofMessage(message: Message, carried: Carried): Shown | undefined {
-  const { kind, media, body, sender_id: by } = message;
+export function ofMessage(message: MessageItem, carried: Carried): Shown | undefined {
+  const { kind, media, body, senderId: by } = message;
   return media && { kind, media, body, by, url: () => carried.urlOf(message) };
 }
 

@@ -1,8 +1,9 @@
 // The menu of a message.
 
-import type { Message } from "@pigeonhole/client/events";
-import type { Chat } from "../chat.ts";
+import type { MessageItem } from "@pigeonhole/client";
 import { linked } from "../links.ts";
+import type { Opened } from "../opened.ts";
+import { isFixed, isReadOnly, moderates } from "../rows.ts";
 import { list } from "../system.ts";
 import { Confirm } from "./confirm.ts";
 import { h, put } from "./dom.ts";
@@ -10,10 +11,10 @@ import { EmojiMenu } from "./emoji.ts";
 import { Choices, type MenuItem, place } from "./menu.ts";
 
 export interface MessageActions {
-  reply(message: Message): void;
-  forward(message: Message): void;
+  reply(message: MessageItem): void;
+  forward(message: MessageItem): void;
   react(seq: number, emoji: string | null): void;
-  edit(message: Message): void;
+  edit(message: MessageItem): void;
   delete(seq: number): void;
   copy(text: string): void;
   /** Shows, saves or plays what it carries. */
@@ -30,15 +31,19 @@ const LINKS_MAX = 3;
 
 export class MessageMenu {
   readonly element: HTMLElement;
+  #me: string;
   #actions: MessageActions;
   #choices = new Choices("Message");
   #readers = h("p", { class: "readers", hidden: true });
   /** Above all else, so that nothing cuts it off. */
   #popover = h("div", { class: "message-menu", popover: "manual" }, this.#readers, this.#choices.element);
   #emoji = new EmojiMenu();
+  /** Shows the readers of the message. */
+  #show = () => {};
   #confirm = new Confirm();
 
-  constructor(actions: MessageActions) {
+  constructor(me: string, actions: MessageActions) {
+    this.#me = me;
     this.#actions = actions;
     this.element = h("div", {}, this.#popover, this.#emoji.element, this.#confirm.element);
     addEventListener("resize", () => this.close());
@@ -49,27 +54,38 @@ export class MessageMenu {
     this.#emoji.close();
   }
 
+  /** The readers may have changed. */
+  update(): void {
+    if (this.#choices.isOpen) {
+      this.#show();
+    }
+  }
+
   /** `shown`: where the message stands. */
-  open(chat: Chat, message: Message, shown: HTMLElement): void {
+  open(chat: Opened, message: MessageItem, shown: HTMLElement): void {
     const closed = () => {
       this.#popover.hidePopover();
       shown.classList.remove("asked");
     };
     this.close();
-    const readers = message.sender_id === chat.me ? readersOf(chat, message.seq) : "";
-    this.#readers.textContent = readers;
-    this.#readers.hidden = readers === "";
-    put(this.#choices.element, "aria-description", readers || undefined);
+    this.#show = () => {
+      const readers = message.senderId === this.#me ? readersOf(chat, message.seq ?? 0, this.#me) : "";
+      this.#readers.textContent = readers;
+      this.#readers.hidden = readers === "";
+      put(this.#choices.element, "aria-description", readers || undefined);
+    };
+    this.#show();
     this.#popover.showPopover();
     shown.classList.add("asked");
     this.#choices.open(this.#rows(chat, message, shown), { returnFocus: () => shown.focus(), closed });
-    place(this.#popover, shown.querySelector(".bubble") ?? shown, message.sender_id === chat.me);
+    place(this.#popover, shown.querySelector(".bubble") ?? shown, message.senderId === this.#me);
   }
 
-  #rows(chat: Chat, message: Message, shown: HTMLElement): MenuItem[][] {
+  #rows(chat: Opened, message: MessageItem, shown: HTMLElement): MenuItem[][] {
     const { reply, forward, react, edit, copy, goTo, open } = this.#actions;
-    const { seq, reply_to, body, reactions = [] } = message;
-    const isOwn = message.sender_id === chat.me;
+    const { seq = 0, reply: answered, body, reactions } = message;
+    const { row } = chat;
+    const isOwn = message.senderId === this.#me;
     const mine = reactions.find(({ mine }) => mine)?.emoji;
     // The user's own emoji may be none of the quick ones.
     const emoji = mine === undefined || QUICK.includes(mine) ? QUICK : [mine, ...QUICK];
@@ -87,15 +103,15 @@ export class MessageMenu {
       }
     };
     return [
-      ...(chat.isFixed ? [] : [quick]),
-      ...(chat.isReadOnly ? [] : [item("Reply", () => reply(message))]),
+      ...(isFixed(row) ? [] : [quick]),
+      ...(isReadOnly(row) ? [] : [item("Reply", () => reply(message))]),
       item("Forward", () => forward(message)),
-      ...(reply_to === undefined ? [] : [item("Show the original message", () => goTo(reply_to))]),
+      ...(answered ? [item("Show the original message", () => goTo(answered.seq))] : []),
       ...(opens[message.kind] ? [item(opens[message.kind] ?? "", () => open(seq))] : []),
       ...links(body),
       ...(body ? [item("Copy", () => copy(body))] : []),
-      ...(isOwn && !chat.isFixed ? [item("Edit", () => edit(message))] : []),
-      ...(isOwn || (chat.isModerated && !chat.isClosed) ? [item("Delete for everyone", remove)] : []),
+      ...(isOwn && !isFixed(row) ? [item("Edit", () => edit(message))] : []),
+      ...(isOwn || (moderates(row.role) && !row.isClosed) ? [item("Delete for everyone", remove)] : []),
     ];
   }
 }
@@ -109,11 +125,13 @@ function links(body: string): MenuItem[][] {
 }
 
 /** Names the members who have a message of a group. */
-function readersOf(chat: Chat, seq: number): string {
-  const { read, delivered } = chat.timeline.readers(seq);
+function readersOf({ members, row }: Opened, seq: number, me: string): string {
+  const others = members.filter(({ userId, joinedSeq }) => userId !== me && joinedSeq < seq);
+  const read = others.filter(({ readSeq }) => readSeq >= seq).map(({ userId }) => userId);
+  const delivered = others.filter(({ readSeq, deliveredSeq }) => readSeq < seq && deliveredSeq >= seq);
   const words = [
     read.length > 0 && `Read by ${list(read)}.`,
-    delivered.length > 0 && `Received by ${list(delivered)}.`,
+    delivered.length > 0 && `Received by ${list(delivered.map(({ userId }) => userId))}.`,
   ];
-  return chat.isGroup && !chat.isChannel ? words.filter(Boolean).join(" ") || "Nobody has received it yet." : "";
+  return row.kind === "group" ? words.filter(Boolean).join(" ") || "Nobody has received it yet." : "";
 }

@@ -1,54 +1,63 @@
 // The messages of the open chat: where one is, what can be done with each, and how one goes from one to the next.
 
-import type { Message, Queued } from "@pigeonhole/client/events";
+import type { Item, MessageItem } from "@pigeonhole/client";
 import { Carried } from "../carried.ts";
-import type { Chat } from "../chat.ts";
-import { bubbles } from "./bubbles.ts";
+import type { Opened } from "../opened.ts";
+import { nameOf } from "../rows.ts";
+import { type BubbleActions, bubbles } from "./bubbles.ts";
 import { fill, h, icon, put } from "./dom.ts";
 import { Lightbox } from "./lightbox.ts";
 import { SEEK } from "./media.ts";
 import { type MessageActions, MessageMenu } from "./message-menu.ts";
+import { Seen } from "./seen.ts";
 import { pressedLong } from "./touch.ts";
 
-export interface MessagesActions extends Omit<MessageActions, "goTo" | "open"> {
-  dismiss(clientMsgId: string): void;
-  cancel(clientMsgId: string): void;
-  retry(failed: Queued): void;
-  /** Puts the text of a failed message back into the field. */
-  takeBack(failed: Queued, text: string): void;
+type OfBubbles = Pick<BubbleActions, "dismiss" | "cancel" | "retry" | "takeBack" | "refusal">;
+
+export interface MessagesActions extends Omit<MessageActions, "goTo" | "open">, OfBubbles {
+  /** Why a group can’t be created. */
+  whyNotMade(chat: Opened): string;
   /** Fetches the media of a message. */
-  fetch(message: Message): Promise<Blob>;
-  older(): void;
-  /** Older ones, until this one is there. */
-  olderTo(seq: number): Promise<void>;
+  fetch(message: MessageItem): Promise<Blob>;
   /** To the field, to write. */
   leave(): void;
 }
 
 /** These keys go so far in a voice message. */
 const seconds: Record<string, number> = { ArrowLeft: -5, ArrowRight: 5 };
-/** Closer to the top than this, the page requests older messages. */
-const NEAR_PX = 300;
+/** Closer to the first or the last message than this, the page requests more. */
+const NEAR_PX = 600;
 /** Nearer to the bottom than this, one is at the bottom. */
 const BOTTOM_PX = 40;
 
 export class Messages {
   readonly element: HTMLElement;
   #actions: MessagesActions;
-  #chat: Chat | undefined;
+  #user: string;
+  #chat: Opened | undefined;
+  /** The drawn items. */
+  #items: readonly Item[] | undefined;
+  #why = "";
   #list: HTMLElement;
   #loading = h("p", { class: "loading" }, "Loading older messages …");
   #scroller: HTMLElement;
+  #unread = h("span", { class: "badge" });
   #toEnd: HTMLButtonElement;
   #menu: MessageMenu;
   #isAtEnd = true;
+  /** The view has not come yet, so nothing has been scrolled to. */
+  #isNew = true;
+  /** The message to show once it has come. */
+  #wanted: number | undefined;
   #carried: Carried;
   #lightbox = new Lightbox();
+  #seen: Seen;
 
   constructor(user: string, actions: MessagesActions) {
     this.#actions = actions;
+    this.#user = user;
     this.#carried = new Carried((message) => actions.fetch(message));
-    this.#menu = new MessageMenu({
+    this.#menu = new MessageMenu(user, {
       ...actions,
       goTo: (seq) => this.#goTo(seq),
       open: (seq) => this.#elementOf(seq)?.querySelector<HTMLElement>(".picture, .file, .play")?.click(),
@@ -64,8 +73,12 @@ export class Messages {
     pressedLong(this.#list, (target) => this.#openMenu(messageOf(target)));
     const scrolls = { scroll: () => this.#scrolled(), wheel: () => this.#menu.close() };
     this.#scroller = h("div", { class: "scroller", ...scrolls }, this.#loading, this.#list);
-    const end = { type: "button", class: "button to-end", "aria-label": "To the newest message" };
-    this.#toEnd = h("button", { ...end, click: () => this.goToEnd() }, icon("down"));
+    this.#seen = new Seen(this.#scroller, ({ dataset }) => this.#chat?.view?.seen(dataset.key));
+    const toEnd = () => {
+      this.goToEnd();
+      this.#chat?.chat?.readAll();
+    };
+    this.#toEnd = h("button", { type: "button", class: "button to-end", click: toEnd }, icon("down"), this.#unread);
     const hint =
       "Arrow keys up and down go from message to message, left and right in a voice message, Enter opens the menu of one.";
     this.element = h(
@@ -78,14 +91,17 @@ export class Messages {
       this.#lightbox.element,
     );
     // When the view gets smaller, by a keyboard on the screen for example, the end stays visible.
-    new ResizeObserver(() => this.#isAtEnd && this.goToEnd()).observe(this.#scroller);
+    new ResizeObserver(() => this.#isAtEnd && this.#toBottom()).observe(this.#scroller);
   }
 
-  turnTo(chat: Chat | undefined): void {
+  turnTo(chat: Opened | undefined): void {
     this.#chat = chat;
     this.#menu.close();
     this.#list.replaceChildren();
+    this.#items = undefined;
     this.#isAtEnd = true;
+    this.#isNew = true;
+    this.#wanted = undefined;
   }
 
   update(): void {
@@ -93,30 +109,74 @@ export class Messages {
     if (!chat) {
       return;
     }
-    put(this.#list, "aria-label", `Messages with ${chat.name}`);
-    this.#loading.hidden = !chat.isLoading;
-    const anchor = this.#firstVisible();
+    const { row, view } = chat;
+    this.#menu.update();
+    put(this.#list, "aria-label", `Messages with ${nameOf(row)}`);
+    const unread = view?.unread ?? 0;
+    this.#unread.textContent = unread > 0 ? String(unread) : "";
+    put(this.#toEnd, "aria-label", `To the newest message${unread > 0 ? `, ${unread} unread` : ""}`);
+    const items = chat.isLoaded ? view?.items : undefined;
+    const why = this.#actions.whyNotMade(chat);
+    if (items !== this.#items || items === undefined || why !== this.#why) {
+      this.#items = items;
+      this.#why = why;
+      this.#draw(chat, items, why);
+    }
+    this.#showEnd();
+  }
+
+  #draw(chat: Opened, items: readonly Item[] | undefined, why: string): void {
+    const anchor = this.#isAtEnd ? undefined : this.#firstVisible();
     const before = anchor?.offsetTop ?? 0;
-    const items = bubbles(chat, {
-      ...this.#actions,
-      goTo: (seq) => this.#goTo(seq),
-      menu: (seq) => this.#openMenu(this.#elementOf(seq)),
-      look: (url, alt) => this.#lightbox.show(url, alt),
-      carried: this.#carried,
-    });
-    fill(this.#list, items);
-    if (this.#isAtEnd) {
-      this.goToEnd();
-    } else if (anchor) {
+    const wasAbove = this.#wanted !== undefined;
+    fill(
+      this.#list,
+      bubbles(items, chat.row, why, {
+        ...this.#actions,
+        me: this.#user,
+        goTo: (seq) => this.#goTo(seq),
+        menu: (seq) => this.#openMenu(this.#elementOf(seq)),
+        look: (url, alt) => this.#lightbox.show(url, alt),
+        carried: this.#carried,
+      }),
+    );
+    for (const element of this.#list.children as Iterable<HTMLElement & HTMLCollection>) {
+      this.#seen.add(element);
+    }
+    this.#loading.hidden = !chat.view?.hasOlder;
+    if (wasAbove) {
+      this.#showWanted();
+    } else if (this.#isNew && items?.length) {
+      this.#isNew = false;
+      this.#toBottom();
+      const unread = this.#list.querySelector<HTMLElement>(".separator.unread");
+      if (unread) {
+        unread.scrollIntoView({ block: "start" });
+        this.#scrolled();
+      }
+    } else if (this.#isAtEnd) {
+      this.#toBottom();
+    } else if (anchor?.isConnected) {
       // Visible messages stay in place, whatever changes above them.
       this.#scroller.scrollTop += anchor.offsetTop - before;
     }
   }
 
   goToEnd(): void {
+    if (this.#chat?.view?.hasNewer) {
+      this.#chat.view.jumpTo("newest");
+    }
+    this.#toBottom();
+    this.#showEnd();
+  }
+
+  #toBottom(): void {
     this.#scroller.scrollTop = this.#scroller.scrollHeight;
     this.#isAtEnd = true;
-    this.#toEnd.hidden = true;
+  }
+
+  #showEnd(): void {
+    this.#toEnd.hidden = this.#isAtEnd && !this.#chat?.view?.hasNewer;
   }
 
   #elements(): HTMLElement[] {
@@ -132,9 +192,25 @@ export class Messages {
     return this.#elements().find(({ offsetTop, offsetHeight }) => offsetTop + offsetHeight > scrollTop);
   }
 
+  /** The message with this number, if it is shown. */
+  message(seq: number): MessageItem | undefined {
+    return this.#messages().find((message) => message.seq === seq);
+  }
+
+  #messages(): MessageItem[] {
+    return (this.#items ?? []).flatMap((item) => (item.type === "message" ? [item] : []));
+  }
+
+  /** Returns the user's last message that is not deleted. */
+  lastOwn(): MessageItem | undefined {
+    const isOwn = ({ senderId, seq, deletedBy }: MessageItem) =>
+      senderId === this.#user && seq !== undefined && deletedBy === undefined;
+    return this.#messages().filter(isOwn).at(-1);
+  }
+
   #openMenu(element: HTMLElement | undefined): void {
-    const message: Message | undefined = this.#chat?.message(Number(element?.dataset.seq));
-    if (this.#chat && element && message && message.deleted_at === undefined) {
+    const message = this.message(Number(element?.dataset.seq));
+    if (this.#chat && element && message && message.deletedBy === undefined) {
       this.#menu.open(this.#chat, message, element);
     }
   }
@@ -180,13 +256,27 @@ export class Messages {
     }
   }
 
-  async #goTo(seq: number): Promise<void> {
-    if (!this.#elementOf(seq)) {
-      await this.#actions.olderTo(seq);
-      this.update();
+  /** Shows a message, which may have to come first. */
+  #goTo(seq: number): void {
+    this.#wanted = seq;
+    this.#isAtEnd = false;
+    if (this.#elementOf(seq)) {
+      this.#showWanted();
+    } else {
+      this.#chat?.view?.jumpTo({ seq });
     }
-    const element = this.#elementOf(seq);
+  }
+
+  /** For a message that was searched. */
+  goTo(seq: number): void {
+    this.#goTo(seq);
+  }
+
+  #showWanted(): void {
+    const element = this.#elementOf(this.#wanted ?? 0);
     if (element) {
+      this.#wanted = undefined;
+      this.#isNew = false;
       element.scrollIntoView({ block: "center" });
       element.focus({ preventScroll: true });
       this.#scrolled();
@@ -197,10 +287,15 @@ export class Messages {
 
   #scrolled(): void {
     const { scrollHeight, scrollTop, clientHeight } = this.#scroller;
-    this.#isAtEnd = scrollHeight - scrollTop - clientHeight < BOTTOM_PX;
-    this.#toEnd.hidden = this.#isAtEnd;
-    if (scrollTop < NEAR_PX) {
-      this.#actions.older();
+    const view = this.#chat?.view;
+    const below = scrollHeight - scrollTop - clientHeight;
+    this.#isAtEnd = below < BOTTOM_PX && !view?.hasNewer && this.#wanted === undefined;
+    this.#showEnd();
+    if (scrollTop < NEAR_PX && view?.hasOlder) {
+      view.loadOlder();
+    }
+    if (below < NEAR_PX && view?.hasNewer) {
+      view.loadNewer();
     }
   }
 }

@@ -1,6 +1,6 @@
 // A button that becomes a form: what the new group is called, and who is in it.
 
-import { limits } from "@pigeonhole/client/events";
+import { limits } from "@pigeonhole/client";
 import { h, icon, put } from "./dom.ts";
 import { userIds } from "./user-ids.ts";
 

@@ -1,6 +1,6 @@
 // A list of users, as one types it.
 
-import { isService, limits } from "@pigeonhole/client/events";
+import { isService, limits } from "@pigeonhole/client";
 
 /** The ids, each once and without the user's own; or what is wrong with them. */
 export function userIds(text: string, me: string): { ids: string[]; problem: string } {

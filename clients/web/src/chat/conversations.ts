@@ -2,13 +2,13 @@
 
 import type { ClientEvent } from "../events.ts";
 import { type Channel, type Conversation, type LastMessage, limits, type Message, type Presence } from "../frames.ts";
-import { counts, kindOf, type Settings, targetOf } from "../protocol.ts";
+import { counts, joiners, kindOf, leavers, type NewGroup, type Settings, targetOf } from "../protocol.ts";
 import type { Queued, Target } from "../saved.ts";
 import type { DraftText } from "../store/types.ts";
 import { queryOf } from "../store/words.ts";
 import { Timeline } from "../timeline.ts";
 import { progressOf } from "./item.ts";
-import type { ChatRow, Line } from "./row.ts";
+import type { ChatRow, Line, Rules } from "./row.ts";
 import { kept } from "./same.ts";
 
 /** All that an interface draws of the list. */
@@ -81,6 +81,7 @@ export class Conversations {
         const chat = new Chat(key, new Timeline(this.#me));
         chat.timeline.is(kind ?? "group");
         chat.title = { asOf: 0, text: title };
+        chat.begins(queued.request);
         chat.madeAt = queued.madeAt;
         this.#chats.push(chat);
       }
@@ -149,7 +150,7 @@ export class Conversations {
     }
     const chat = this.#chat(id, this.#peerOf(message, isOwn));
     chat.timeline.message(message);
-    chat.learn(message);
+    chat.learn(message, this.#me);
     if (counts(message)) {
       chat.isArchived = false;
     }
@@ -180,12 +181,15 @@ export class Conversations {
       return;
     }
     const chat = this.#found(settings.conversation_id);
-    const { muted_until, archived } = settings.set;
+    const { muted_until, archived, mute_mentions } = settings.set;
     if (chat && muted_until !== undefined) {
       chat.mutedUntil = muted_until;
     }
     if (chat && archived !== undefined) {
       chat.isArchived = archived;
+    }
+    if (chat && mute_mentions !== undefined) {
+      chat.mutesMentions = mute_mentions;
     }
   }
 
@@ -271,8 +275,9 @@ export class Conversations {
     return seq;
   }
 
-  /** Removes a failed message, which the user has seen. */
+  /** Removes a failed message or group, which the user has seen. */
   dismiss(clientMsgId: string): void {
+    this.#chats = this.#chats.filter((chat) => chat.failed === undefined || chat.key !== madeKey(clientMsgId));
     for (const { timeline } of this.#chats) {
       timeline.dismiss(clientMsgId);
     }
@@ -372,6 +377,12 @@ export class Conversations {
   }
 }
 
+/** The fields that a row or an entry of a group can set. */
+interface Known extends Rules {
+  role?: Conversation["role"];
+  count?: number;
+}
+
 class Chat {
   key: string;
   conversationId: string | undefined;
@@ -380,13 +391,15 @@ class Chat {
   peerId: string | undefined;
   /** The title, by this entry or a row with this `last_seq`. */
   title: { asOf: number; text: string | undefined } = { asOf: 0, text: undefined };
-  role: Conversation["role"] | undefined;
+  /** Each of a group's fields, by the newest entry or row that sets it. */
+  #known: { [Name in keyof Known]?: { asOf: number; value: Known[Name] } } = {};
   /** The last message of the newest row, with its changes by entries up to this `seq`. */
   line: { asOf: number; message: LastMessage | undefined } = { asOf: 0, message: undefined };
   rowSeq = 0;
   madeAt: string | undefined;
   failed: string | undefined;
   mutedUntil: string | null = null;
+  mutesMentions = false;
   pinnedAt: string | undefined;
   isArchived = false;
   isBlocked = false;
@@ -411,8 +424,11 @@ class Chat {
       return;
     }
     this.rowSeq = asOf;
-    this.role = row.role;
     this.mutedUntil = row.muted_until ?? null;
+    this.mutesMentions = "mute_mentions" in row && row.mute_mentions === true;
+    const { role, history, post, add } = row;
+    const join = "join" in row ? row.join : undefined;
+    this.#learn(asOf, { role, history, post, add, join, count: "member_count" in row ? row.member_count : undefined });
     this.isArchived = row.archived ?? false;
     if (asOf >= this.title.asOf) {
       this.title = { asOf, text: row.title };
@@ -422,8 +438,50 @@ class Chat {
     }
   }
 
-  /** Takes the title, and a change of the row's last message. */
-  learn({ seq, kind, body, target_seq, system }: Message): void {
+  /** Takes the rules of a group that was created here. */
+  begins({ kind, history = "joined", post, add, join }: NewGroup): void {
+    const others = kind === "channel" ? "admins" : "all";
+    const ofChannel = kind === "channel" ? { join: join ?? "admins" } : {};
+    this.#learn(0, { role: "owner", history, post: post ?? others, add: add ?? others, ...ofChannel });
+  }
+
+  /** Sets the fields that no later entry or row has set. */
+  #learn(asOf: number, news: { [Name in keyof Known]: Known[Name] | undefined }): void {
+    const known: Record<string, { asOf: number; value: unknown }> = this.#known;
+    for (const [name, value] of Object.entries(news)) {
+      if (value !== undefined && asOf >= (known[name]?.asOf ?? 0)) {
+        known[name] = { asOf, value };
+      }
+    }
+  }
+
+  #learnOf({ seq, sender_id, system }: Message, me: string): void {
+    if (!system) {
+      return;
+    }
+    const isOwn = sender_id === me;
+    const [joined, left] = [joiners({ system }), leavers({ system, sender_id })];
+    const before = this.#known.count?.value;
+    const count = system.event === "created" ? 0 : before;
+    const isCounted = this.#known.count?.asOf === seq;
+    this.#learn(seq, {
+      count: count === undefined || isCounted ? undefined : count + joined.length - left.length,
+      ...(joined.includes(me) ? { role: system.event === "created" && isOwn ? "owner" : "member" } : {}),
+      ...(left.includes(me) ? { role: "none" } : {}),
+    });
+    if (system.event === "role.changed") {
+      const transferred = isOwn && system.role === "owner" ? "admin" : undefined;
+      this.#learn(seq, { role: system.user_id === me ? system.role : transferred });
+    } else if (system.event === "info.changed") {
+      const { history, post, add, join } = system;
+      this.#learn(seq, { history, post, add, join });
+    }
+  }
+
+  /** Takes the title, the rules, and a change of the row's last message. */
+  learn(entry: Message, me: string): void {
+    this.#learnOf(entry, me);
+    const { seq, kind, body, target_seq, system } = entry;
     const title = system?.event === "created" || system?.event === "info.changed" ? system.title : undefined;
     if (title !== undefined && seq > this.title.asOf) {
       this.title = { asOf: seq, text: title };
@@ -456,19 +514,24 @@ class Chat {
   }
 
   row(now: number, at: number, me: string): ChatRow {
+    const { role, count, ...rules } = this.#known;
     return {
       key: this.key,
       conversationId: this.conversationId,
       kind: this.timeline.kind,
       peerId: this.peerId,
       title: this.title.text,
-      role: this.role,
+      role: role?.value,
+      rules: Object.fromEntries(Object.entries(rules).map(([name, { value }]) => [name, value])),
+      memberCount: count?.value,
       isClosed: this.timeline.isClosed(),
       failed: this.failed,
       line: this.#lastLine(me),
       unread: this.timeline.unread(),
       mentions: this.timeline.mentions(),
       isMuted: at < this.#muteEnds(),
+      mutedUntil: this.mutedUntil,
+      mutesMentions: this.mutesMentions,
       isPinned: this.pinnedAt !== undefined,
       isArchived: this.isArchived,
       isBlocked: this.isBlocked,

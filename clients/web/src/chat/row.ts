@@ -1,6 +1,7 @@
 // The rows of the chat list.
 
-import type { Conversation, Presence, System } from "../frames.ts";
+import type { Conversation, MutedUntil, Presence, System } from "../frames.ts";
+import type { GroupInfo } from "../protocol.ts";
 import type { DraftText } from "../store/types.ts";
 import type { Progress } from "./item.ts";
 
@@ -15,8 +16,12 @@ export interface ChatRow {
   peerId: string | undefined;
   /** The title of a group or a channel. */
   title: string | undefined;
-  /** The user's role in a group or a channel, by the last row. */
+  /** The user's role in a group or a channel. */
   role: Conversation["role"] | undefined;
+  /** The rules of a group or a channel. A rule is left out until the server's row or an entry has it. */
+  rules: Rules;
+  /** The number of members of a group, once known. */
+  memberCount: number | undefined;
   /** The user was removed or has left, and can't write. */
   isClosed: boolean;
   /** The server refused to create the group, with this code. */
@@ -29,6 +34,10 @@ export interface ChatRow {
   mentions: number;
   /** The conversation is muted now. */
   isMuted: boolean;
+  /** Until then, or `forever`. `null`: not muted. */
+  mutedUntil: MutedUntil | null;
+  /** While the group is muted, mentions send no push either. */
+  mutesMentions: boolean;
   isPinned: boolean;
   /** The user has archived it, and no message has come since. */
   isArchived: boolean;
@@ -41,6 +50,9 @@ export interface ChatRow {
   /** Whether the peer is online, if a view has requested it. */
   presence: Presence | undefined;
 }
+
+/** The rules of a group or a channel. A channel also has `join`. */
+export type Rules = Pick<GroupInfo, "history" | "post" | "add" | "join">;
 
 /** The last message of a conversation. */
 export interface Line {

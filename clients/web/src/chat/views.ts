@@ -39,8 +39,9 @@ export type ViewOf = { chats: Filter } | { messages: { with: Target; at: At } } 
  * - `older`, `newer`: the user has come near the first or the last item.
  * - `jump` shows another part of the conversation.
  * - `seen`: the item with this key was on the screen.
+ * - `refresh` requests the rows that no event brings.
  */
-export type Act = "older" | "newer" | { filter: Filter } | { jump: At } | { seen: string };
+export type Act = "older" | "newer" | "refresh" | { filter: Filter } | { jump: At } | { seen: string };
 
 /** The content of a view at some time. */
 export type Shown = { chats: ListSnapshot } | { messages: Screen } | { members: RosterSnapshot };
@@ -321,6 +322,8 @@ export class Views {
       open?.messages.older();
     } else if (act === "newer") {
       open?.messages.newer();
+    } else if (act === "refresh") {
+      this.#listAll();
     } else if ("jump" in act) {
       open?.messages.jump(act.jump);
     } else if ("seen" in act) {
@@ -631,7 +634,10 @@ function loadedIn(view: Conversing, side: Side, found: Found, chats: Conversatio
     }
     if (found.row) {
       timeline.row(found.row);
-      chats.row(found.row);
+      // The list has entries that the row of the store lacks, such as a new title.
+      if (chats.lacksRow(view.id)) {
+        chats.row(found.row);
+      }
     }
     view.messages.loaded(side, found.window);
     for (const [seq, path] of found.places) {

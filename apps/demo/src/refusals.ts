@@ -1,30 +1,21 @@
-// Refusals of the server and of the client, in the user's words.
+// Refusals of the server and of the client, in the user's words. No DOM.
 
-import type { AddResult, NewGroup, PigeonholeError } from "@pigeonhole/client/events";
-import type { Chat } from "../chat.ts";
-import { list } from "../system.ts";
+import type { AddResult, NewGroup, PigeonholeError } from "@pigeonhole/client";
+import { list } from "./system.ts";
 
-/** Errors after which another try ends the same way. */
-const FINAL: PigeonholeError["code"][] = ["too_large", "bad_request", "gone", "id_reused", "config"];
-
-export function isFinal({ code }: PigeonholeError): boolean {
-  return FINAL.includes(code);
-}
-
-/** Explains why the server will never store a message, or a change of a message. */
-export function reason({ code, message }: PigeonholeError, isChange: boolean, chat: Chat | undefined): string {
-  const isOfGroup = chat?.isGroup === true;
+/** Explains why the server will never store a message, or a change of one. `message`: of the refusal, if it is known. */
+export function reason(code: string, isChange: boolean, isDirect: boolean, what: string, message = ""): string {
   switch (code) {
     case "forbidden":
-      return isChange || isOfGroup ? "it is not allowed" : "it can’t be delivered";
+      return isChange || !isDirect ? "it is not allowed" : "it can’t be delivered";
     case "not_member":
-      return isOfGroup ? `you are no longer in this ${chat.what}` : "the server no longer has this chat";
+      return isDirect ? "the server no longer has this chat" : `you are no longer in this ${what}`;
     case "limit_reached":
-      return isChange ? "it has been changed too often" : message;
+      return isChange ? "it has been changed too often" : message || "there is no room for more";
     case "too_large":
       return tooLarge(message);
     default:
-      return message;
+      return message || code;
   }
 }
 
@@ -34,19 +25,19 @@ function tooLarge(message: string): string {
   if (unit === "MiB") {
     return `the file is too large: up to ${limit} MB`;
   }
-  return unit === "KiB" ? "it is too long: up to 16,000 letters, or 5,000 emoji" : message;
+  return unit === "KiB" ? "it is too long: up to 16,000 letters, or 5,000 emoji" : message || "it is too large";
 }
 
 /** Explains why the server refused a new group. No text names the member at fault: a block stays secret. */
 export function whyNotMade(error: PigeonholeError, { members }: NewGroup): string {
   if (error.code !== "forbidden" || members.length === 0) {
-    return whyNot(error);
+    return whyRefused(error);
   }
   return members.length === 1 ? `${members[0]} can’t be added` : `one of ${list(members)} can’t be added`;
 }
 
-/** Explains why the server refused a change of a group, or of the user's settings. */
-export function whyNot(error: unknown): string {
+/** Explains why the server refused a change of a group, or of the user’s settings. */
+export function whyRefused(error: unknown): string {
   const { code, message } = error as PigeonholeError;
   const words: Record<string, string> = {
     forbidden: "it is not allowed",
