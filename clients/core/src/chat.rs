@@ -29,6 +29,7 @@ pub use messages::{Messages, Request, Snapshot};
 pub use roster::{MemberRow, RosterSnapshot};
 pub use row::{ChatRow, Line};
 pub use rules::Rules;
+pub(crate) use rules::Standing;
 pub use views::{Act, Found, Load, LoadId, Screen, Shown, ViewId, ViewOf};
 pub(crate) use views::{Need, Views, is_of_view};
 pub use window::{At, ITEMS_MAX, PAGE};

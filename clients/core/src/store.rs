@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 use wire::limits::PREVIEW_CHARS_MAX;
 use wire::{
     Conversation, ConversationId, GroupMember, HistoryResult, Kind, LastMessage, Member, Message, Role, Seq, Settings,
-    Side, Target, UserId, direct_conversation_id,
+    Side, System, Target, UserId, direct_conversation_id,
 };
 
 pub use memory::MemStore;
 
+use crate::chat::{Rules, Standing};
 use crate::group::{Draft, EVERYBODY};
 use crate::saved::StorageChange;
 use crate::timeline::changes::{Changes, keep_text};
@@ -541,6 +542,9 @@ fn list<T: Tables>(tables: &mut T, mut row: Conversation) -> Result<(), T::Error
 fn listed<T: Tables>(tables: &mut T, me: &UserId, entry: &Message) -> Result<(), T::Error> {
     let row = tables.row(&entry.conversation_id)?.filter(|row| row.last_seq < entry.seq);
     let Some(mut row) = row else { return Ok(()) };
+    if let Some(system) = &entry.system {
+        changed(&mut row, entry, system, me);
+    }
     row.last_seq = entry.seq;
     if entry.kind.is_listed() {
         row.last_message = last_message(entry);
@@ -551,6 +555,18 @@ fn listed<T: Tables>(tables: &mut T, me: &UserId, entry: &Message) -> Result<(),
         row.mentions = row.mentions.map(|mentions| mentions + u64::from(names_me));
     }
     list(tables, row)
+}
+
+/// Takes what an entry changes of a group, which its next row would have.
+fn changed(row: &mut Conversation, entry: &Message, system: &System, me: &UserId) {
+    if let System::InfoChanged { title: Some(title), .. } = system {
+        row.title = Some(title.as_str().to_owned());
+    }
+    let mut standing = Standing::default();
+    standing.row(row);
+    standing.entry(entry, me);
+    (row.role, row.member_count) = (standing.role(), standing.member_count());
+    Rules { history: row.history, post: row.post, add: row.add, .. } = standing.rules();
 }
 
 fn last_message(message: &Message) -> LastMessage {

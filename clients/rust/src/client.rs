@@ -204,7 +204,10 @@ impl Client {
     pub async fn attachment(&self, message: &Message) -> Result<PathBuf, Error> {
         let Some(folder) = self.files.clone() else { return Err(crate::kept::without()) };
         let (conversation_id, seq) = (message.conversation_id.clone(), message.seq);
-        let path = folder.join(format!("{conversation_id}-{seq}"));
+        // A conversation's id can have any character that is printed.
+        let is_safe = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
+        let name: String = conversation_id.as_str().chars().filter(is_safe).collect();
+        let path = folder.join(format!("{name}-{seq}"));
         let id = conversation_id.clone();
         let known = self.messages.read(move |store| store.place(&id, seq)).await?;
         if known.is_some_and(|known| std::path::Path::new(&known) == path && path.exists()) {

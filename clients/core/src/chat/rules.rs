@@ -40,7 +40,7 @@ impl<T> Newest<T> {
 
 /// The rules, the user's role and the number of members.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Standing {
+pub(crate) struct Standing {
     history: Newest<HistoryFrom>,
     post: Newest<AllowedTo>,
     add: Newest<AllowedTo>,
@@ -51,20 +51,20 @@ pub(super) struct Standing {
 
 impl Standing {
     /// Takes the rules of a group that the user creates.
-    pub(super) fn begins(&mut self, CreateRequest { history, post, add, join, .. }: &CreateRequest) {
+    pub(crate) fn begins(&mut self, CreateRequest { history, post, add, join, .. }: &CreateRequest) {
         let rules = Rules { history: Some(*history), post: Some(*post), add: Some(*add), join: *join };
         self.set(Seq::ZERO, rules, Some(Role::Owner));
     }
 
     /// Takes a row of the chat list.
-    pub(super) fn row(&mut self, row: &Conversation) {
+    pub(crate) fn row(&mut self, row: &Conversation) {
         let rules = Rules { history: row.history, post: row.post, add: row.add, join: None };
         self.set(row.last_seq, rules, row.role);
         self.count.set(row.last_seq, row.member_count);
     }
 
     /// Takes a row of the list of channels.
-    pub(super) fn channel(&mut self, row: &Channel) {
+    pub(crate) fn channel(&mut self, row: &Channel) {
         let rules =
             Rules { history: Some(row.history), post: Some(row.post), add: Some(row.add), join: Some(row.join) };
         self.set(row.last_seq, rules, Some(row.role));
@@ -79,7 +79,7 @@ impl Standing {
     }
 
     /// Takes an entry.
-    pub(super) fn entry(&mut self, entry: &Message, me: &UserId) {
+    pub(crate) fn entry(&mut self, entry: &Message, me: &UserId) {
         let Some(system) = &entry.system else { return };
         let is_own = entry.sender_id == *me;
         match system {
@@ -119,15 +119,15 @@ impl Standing {
         }
     }
 
-    pub(super) fn rules(&self) -> Rules {
+    pub(crate) fn rules(&self) -> Rules {
         Rules { history: self.history.1, post: self.post.1, add: self.add.1, join: self.join.1 }
     }
 
-    pub(super) fn role(&self) -> Option<Role> {
+    pub(crate) fn role(&self) -> Option<Role> {
         self.role.1
     }
 
-    pub(super) fn member_count(&self) -> Option<u64> {
+    pub(crate) fn member_count(&self) -> Option<u64> {
         self.count.1
     }
 }
@@ -179,7 +179,9 @@ mod tests {
         #[test]
         fn rules_and_role_are_those_of_the_newest_entry_in_any_order(order in Just(entries()).prop_shuffle()) {
             let (me, mut standing) = (UserId::parse("alice").unwrap(), Standing::default());
-            order.iter().for_each(|entry| standing.entry(entry, &me));
+            for entry in &order {
+                standing.entry(entry, &me);
+            }
             let (post, add) = (Some(AllowedTo::All), Some(AllowedTo::Admins));
             prop_assert_eq!(standing.rules(), Rules { post, add, ..Rules::default() });
             prop_assert_eq!(standing.role(), Some(Role::Admin));

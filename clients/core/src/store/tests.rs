@@ -126,6 +126,30 @@ fn a_text_that_comes_after_its_delete_is_not_kept() {
     assert!(!json!(folded).to_string().contains("secret"));
 }
 
+#[test]
+fn entries_of_a_group_change_its_row() {
+    let mut store = MemStore::new(user("alice"));
+    let group = ConversationId::parse("gr_ab").unwrap();
+    let row = json!({"conversation_id": group, "kind": "group", "title": "Trip", "role": "member", "member_count": 3,
+        "history": "joined", "post": "all", "add": "all", "unread": 0, "delivered_seq": 1, "read_seq": 1, "last_seq": 1,
+        "last_message": {"seq": 1, "sender_id": "bob", "kind": "text", "preview": "hi", "sent_at": "2026-11-20T10:00:00Z"}});
+    store.apply(&[Write::Row(serde_json::from_value(row).unwrap())]);
+    let systems = [
+        json!({"event": "info.changed", "title": "Sea", "post": "admins"}),
+        json!({"event": "members.added", "members": ["dave", "erin"]}),
+        json!({"event": "role.changed", "user_id": "alice", "role": "admin"}),
+    ];
+    for (number, system) in (2..).zip(systems) {
+        let system = Some(serde_json::from_value(system).unwrap());
+        let entry = Message { conversation_id: group.clone(), kind: Kind::System, system, ..text(number, "bob", "") };
+        // A repetition changes nothing.
+        store.apply(&[Write::Entry(entry.clone()), Write::Entry(entry)]);
+    }
+    let row = store.chats().remove(0);
+    assert_eq!((row.title.as_deref(), row.role, row.member_count), (Some("Sea"), Some(Role::Admin), Some(5)));
+    assert_eq!((row.post, row.add), (Some(wire::AllowedTo::Admins), Some(wire::AllowedTo::All)));
+}
+
 /// A log in which each change is possible when it comes: a message, then changes of it.
 fn log(acts: &[(u8, u8)]) -> Vec<Message> {
     let emojis = ["👍", "🎉"].map(|emoji| Emoji::parse(emoji).unwrap());

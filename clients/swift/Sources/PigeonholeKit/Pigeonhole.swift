@@ -126,7 +126,9 @@ public final class Pigeonhole: Sendable {
         guard let seq, let media else {
             throw PigeonholeError(code: "bad_request", reason: "the message has no attachment")
         }
-        let file = folder.appending(path: "media/\(id)-\(seq)")
+        // A conversation's id can have any character that is printed.
+        let name = id.filter { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_" || $0 == "-") }
+        let file = folder.appending(path: "media/\(name)-\(seq)")
         // A copy from another volume can have stopped in the middle.
         let isHere = try? file.resourceValues(forKeys: [.fileSizeKey]).fileSize == media.bytes
         if isHere != true {

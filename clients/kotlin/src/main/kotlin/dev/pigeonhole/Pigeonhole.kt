@@ -120,7 +120,9 @@ public class Pigeonhole private constructor(
         val folder = config.folder?.takeIf { config.keep == Keep.MESSAGES }
             ?: throw PigeonholeException("config", "attachments need a folder and Keep.MESSAGES")
         if (seq == null || media == null) throw PigeonholeException("bad_request", "the message has no attachment")
-        val file = File(mediaOf(folder), "$id-$seq").absoluteFile
+        // A conversation's id can have any character that is printed.
+        val name = id.replace(Regex("[^A-Za-z0-9_-]"), "")
+        val file = File(mediaOf(folder), "$name-$seq").absoluteFile
         val isHere = withContext(Dispatchers.IO) {
             file.parentFile.mkdirs()
             file.length() == media.bytes
