@@ -14,7 +14,7 @@ import {
   type Message,
 } from "../frames.ts";
 import { directConversationId } from "../made-ids.ts";
-import { counts, isChange, names, type Settings, type Side } from "../protocol.ts";
+import { counts, happened, isChange, joiners, leavers, names, type Settings, type Side } from "../protocol.ts";
 import { joined } from "../spans.ts";
 import { type Folded, ofMessages, type Rows } from "./rows.ts";
 import type { Span, Write } from "./types.ts";
@@ -276,7 +276,7 @@ async function list(rows: Rows, me: string, entry: Message): Promise<void> {
   if (!row || row.last_seq >= entry.seq) {
     return;
   }
-  const next = { ...row, last_seq: entry.seq };
+  const next = { ...row, ...changesOf(row, entry, me), last_seq: entry.seq };
   if (counts(entry) || entry.kind === "system") {
     next.last_message = lastMessage(entry);
   }
@@ -287,6 +287,25 @@ async function list(rows: Rows, me: string, entry: Message): Promise<void> {
     }
   }
   await setRow(rows, next);
+}
+
+/** Returns what a system entry changes in a group's row. */
+function changesOf({ role, member_count: count }: Conversation, entry: Message, me: string): Partial<Conversation> {
+  const system = happened(entry);
+  if (system?.event === "info.changed") {
+    const { event: _, join: __, ...info } = system;
+    return info;
+  }
+  if (system?.event === "role.changed") {
+    return system.user_id === me ? { role: system.role } : {};
+  }
+  const [joined, left] = [joiners(entry), leavers(entry)];
+  const isBack = joined.includes(me) && role === "none";
+  return {
+    ...(count === undefined ? {} : { member_count: Math.max(count + joined.length - left.length, 0) }),
+    ...(isBack ? { role: "member" } : {}),
+    ...(left.includes(me) ? { role: "none" } : {}),
+  };
 }
 
 function lastMessage({ seq, sender_id, kind, body, sent_at, deleted_at, system }: Message): LastMessage {
