@@ -1,4 +1,4 @@
-//! What the chat list knows of a group or a channel, by rows and entries that come in any order.
+//! The rules, the role and the members of a group or a channel, by rows and entries that come in any order.
 
 use serde::Serialize;
 use wire::{AllowedTo, Channel, Conversation, CreateRequest, HistoryFrom, JoinBy, Message, Role, Seq, System, UserId};
@@ -9,13 +9,13 @@ pub struct Rules {
     /// Where a new member's history begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<HistoryFrom>,
-    /// Who may send messages.
+    /// The members who may send messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub post: Option<AllowedTo>,
-    /// Who may add members.
+    /// The members who may add others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub add: Option<AllowedTo>,
-    /// Who may join a channel.
+    /// The users who may join a channel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join: Option<JoinBy>,
 }
