@@ -88,3 +88,15 @@ it("a setting of another device is shown", () => {
   list.event({ type: "settings", settings: { conversation_id: id, set: { mute_mentions: true } } }, 0);
   expect(list.snapshot(noRows, {}, 0, 0).rows[0]).toMatchObject({ mutedUntil: "forever", mutesMentions: true });
 });
+
+it("a channel that the server no longer lists leaves the list, until it is listed again", () => {
+  const channel = { ...row({}), conversation_id: "ch_ab", kind: "channel" } as never;
+  const list = new Conversations("alice");
+  list.channel(channel);
+  expect(list.listedChannels()).toEqual(["ch_ab"]);
+  list.gone(["ch_ab"]);
+  expect(shown(list)).toBeUndefined();
+  expect(list.rowOf("ch_ab", undefined, 0, 0)?.isClosed).toBe(true);
+  list.channel(channel);
+  expect([shown(list) !== undefined, list.rowOf("ch_ab", undefined, 0, 0)?.isClosed]).toEqual([true, false]);
+});

@@ -70,6 +70,20 @@ export class Conversations {
     const chat = this.#chat(row.conversation_id, undefined);
     chat.timeline.channel(row);
     chat.listed(row);
+    chat.isGone = false;
+  }
+
+  /** Returns the channels that have a row. */
+  listedChannels(): string[] {
+    const listed = this.#chats.filter(({ timeline, rowSeq }) => timeline.kind === "channel" && rowSeq > 0);
+    return listed.flatMap(({ conversationId }) => conversationId ?? []);
+  }
+
+  /** The server lists these channels no longer: the user was removed. They leave the list, and are closed. */
+  gone(ids: readonly string[]): void {
+    for (const chat of this.#chats) {
+      chat.isGone ||= chat.conversationId !== undefined && ids.includes(chat.conversationId);
+    }
   }
 
   /** Takes a request of the outbox: a message, a change of one, or a new group. */
@@ -332,10 +346,15 @@ export class Conversations {
     const { archived = false, kinds = [], words = "" } = filter;
     const query = queryOf(words);
     const all = this.#chats.map((chat) => ({ chat, row: chat.row(now, at, this.#me) }));
-    const unread = all.reduce((sum, { row }) => sum + (row.isMuted ? 0 : row.unread), 0);
-    const wanted = all.filter(({ row }) => {
+    const unread = all.reduce((sum, { chat, row }) => sum + (row.isMuted || chat.isGone ? 0 : row.unread), 0);
+    const wanted = all.filter(({ chat, row }) => {
       const isOfKind = kinds.length === 0 || kinds.includes(row.kind);
-      return row.isArchived === archived && isOfKind && (!query || query.finds(row.title ?? row.peerId ?? ""));
+      return (
+        !chat.isGone &&
+        row.isArchived === archived &&
+        isOfKind &&
+        (!query || query.finds(row.title ?? row.peerId ?? ""))
+      );
     });
     const order = wanted.map(({ chat, row }) => {
       const latest = [row.line?.at ?? "", chat.madeAt ?? ""].sort()[1] ?? "";
@@ -400,6 +419,8 @@ class Chat {
   failed: string | undefined;
   mutedUntil: string | null = null;
   mutesMentions = false;
+  /** A channel that the server no longer lists. */
+  isGone = false;
   pinnedAt: string | undefined;
   isArchived = false;
   isBlocked = false;
@@ -524,7 +545,7 @@ class Chat {
       role: role?.value,
       rules: Object.fromEntries(Object.entries(rules).map(([name, { value }]) => [name, value])),
       memberCount: count?.value,
-      isClosed: this.timeline.isClosed(),
+      isClosed: this.isGone || this.timeline.isClosed(),
       failed: this.failed,
       line: this.#lastLine(me),
       unread: this.timeline.unread(),

@@ -523,15 +523,18 @@ export class Views {
     }
   }
 
-  #askChannels(cursor: string | undefined): void {
+  #askChannels(cursor: string | undefined, missing = new Set(this.#chats?.listedChannels())): void {
     this.#asks.channels = true;
     const answered = ({ conversations, next_cursor }: ChannelsResult) => {
       this.#asks.channels = false;
       for (const row of conversations) {
         this.#chats?.channel(row);
+        missing.delete(row.conversation_id);
       }
       if (next_cursor !== null) {
-        this.#askChannels(next_cursor);
+        this.#askChannels(next_cursor, missing);
+      } else {
+        this.#chats?.gone([...missing]);
       }
     };
     const refused = () => {
