@@ -478,3 +478,18 @@ fn the_members_of_a_group_are_alive() {
     device.open(CHAT, ViewOf::Members(id.clone()));
     assert_eq!(members(&device), ["dave owner 4", "bob admin 0", "alice member 0"]);
 }
+
+#[test]
+fn a_channel_that_the_server_no_longer_lists_leaves_the_list() {
+    let channel = json!({"conversation_id": "ch_news", "kind": "channel", "title": "News", "role": "member", "first_seq": 1,
+        "history": "joined", "post": "admins", "add": "admins", "join": "open", "unread": 2, "read_seq": 1, "last_seq": 3});
+    let titles = |device: &Device| device.list().rows.iter().map(|row| row.title.clone()).collect::<Vec<_>>();
+    let mut device = Device::new(MemStore::new(user("alice")));
+    device.open(LIST, chats());
+    device.connect(&[]);
+    device.answer("channels", &json!({"conversations": [channel], "next_cursor": null}));
+    assert_eq!((titles(&device), device.list().unread), (vec![Some("News".to_owned())], 2));
+    device.turn(vec![Input::Act { view: LIST, act: Act::Refresh }]);
+    device.answer("channels", &json!({"conversations": [], "next_cursor": null}));
+    assert_eq!((titles(&device), device.list().unread), (vec![], 0));
+}

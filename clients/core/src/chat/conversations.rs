@@ -1,6 +1,7 @@
 //! The chat list, as an interface shows it.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +56,7 @@ pub struct Filter {
 }
 
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each stands for something else that is drawn")]
 struct Chat {
     key: String,
     conversation_id: Option<ConversationId>,
@@ -71,6 +73,8 @@ struct Chat {
     failed: Option<String>,
     muted_until: Option<MutedUntil>,
     mutes_mentions: bool,
+    /// A channel that the server no longer lists.
+    is_gone: bool,
     pinned_at: Option<Timestamp>,
     is_archived: bool,
     is_blocked: bool,
@@ -104,6 +108,20 @@ impl Conversations {
         chat.listed(row.last_seq, title, line, row.muted_until, row.archived);
         if chat.row_seq == row.last_seq {
             chat.standing.channel(row);
+        }
+        chat.is_gone = false;
+    }
+
+    /// Returns the channels that have a row.
+    pub(crate) fn listed_channels(&self) -> BTreeSet<ConversationId> {
+        let is_listed = |chat: &&Chat| chat.timeline.kind() == ConversationKind::Channel && chat.row_seq > Seq::ZERO;
+        self.chats.iter().filter(is_listed).filter_map(|chat| chat.conversation_id.clone()).collect()
+    }
+
+    /// The server no longer lists these channels, because the user was removed. They leave the list, and are closed.
+    pub(crate) fn gone(&mut self, ids: &BTreeSet<ConversationId>) {
+        for chat in &mut self.chats {
+            chat.is_gone |= chat.conversation_id.as_ref().is_some_and(|id| ids.contains(id));
         }
     }
 
@@ -356,9 +374,10 @@ impl Conversations {
         let mut unread = 0;
         for chat in &self.chats {
             let row = chat.row(now, at, &self.me);
-            unread += if row.is_muted { 0 } else { row.unread };
+            unread += if row.is_muted || chat.is_gone { 0 } else { row.unread };
             let name = row.title.as_deref().or(row.peer_id.as_ref().map(UserId::as_str)).unwrap_or_default();
-            let is_wanted = row.is_archived == filter.archived
+            let is_wanted = !chat.is_gone
+                && row.is_archived == filter.archived
                 && (filter.kinds.is_empty() || filter.kinds.contains(&row.kind))
                 && query.as_ref().is_none_or(|query| query.finds(name));
             if is_wanted {
@@ -433,6 +452,7 @@ impl Chat {
             failed: None,
             muted_until: None,
             mutes_mentions: false,
+            is_gone: false,
             pinned_at: None,
             is_archived: false,
             is_blocked: false,
@@ -518,7 +538,7 @@ impl Chat {
             role: self.standing.role(),
             rules: self.standing.rules(),
             member_count: self.standing.member_count(),
-            is_closed: self.timeline.is_closed(),
+            is_closed: self.is_gone || self.timeline.is_closed(),
             failed: self.failed.clone(),
             line: self.last_line(me),
             unread: self.timeline.unread(),

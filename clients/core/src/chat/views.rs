@@ -1,6 +1,6 @@
 //! The open views: which events, rows and pages each one gets, and what they still need.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 
@@ -157,7 +157,8 @@ enum Purpose {
     List,
     /// The rows of new conversations.
     Rows,
-    Channels,
+    /// The channels of the last list that this one has not named yet.
+    Channels(BTreeSet<ConversationId>),
     History(ViewId, Side),
     /// The marks of the members.
     Marks(ViewId, ConversationId),
@@ -411,10 +412,15 @@ impl Views {
                 }
             }
             (Purpose::Rows, Ok(Reply::Inbox(page))) => page.conversations.iter().for_each(|row| chats.row(row)),
-            (Purpose::Channels, Ok(Reply::Channels(page))) => {
-                page.conversations.iter().for_each(|row| chats.channel(row));
+            (Purpose::Channels(mut missing), Ok(Reply::Channels(page))) => {
+                for row in &page.conversations {
+                    chats.channel(row);
+                    missing.remove(&row.conversation_id);
+                }
                 if page.next_cursor.is_some() {
-                    self.ask(Purpose::Channels, ChannelsRequest { cursor: page.next_cursor });
+                    self.ask(Purpose::Channels(missing), ChannelsRequest { cursor: page.next_cursor });
+                } else {
+                    chats.gone(&missing);
                 }
             }
             (Purpose::Presence, Ok(Reply::Presence(answer))) => chats.presence(&answer.users),
@@ -567,7 +573,7 @@ impl Views {
         self.loads.retain(|_, (of, _)| *of != view);
         self.asked.retain(|_, purpose| match purpose {
             Purpose::History(of, _) | Purpose::Marks(of, _) | Purpose::Members(of) => *of != view,
-            Purpose::List | Purpose::Rows | Purpose::Channels | Purpose::Presence | Purpose::Watch(_) => true,
+            Purpose::List | Purpose::Rows | Purpose::Channels(_) | Purpose::Presence | Purpose::Watch(_) => true,
         });
         let Some(closed) = self.open.remove(&view) else { return };
         match closed.kind {
@@ -679,14 +685,15 @@ impl Views {
         if !self.is_caught_up {
             return;
         }
-        let is_asked = |purpose: &Purpose| matches!(purpose, Purpose::List | Purpose::Channels);
+        let is_asked = |purpose: &Purpose| matches!(purpose, Purpose::List | Purpose::Channels(_));
         if self.asked.values().any(is_asked) {
             return;
         }
         if !self.is_listed {
             self.ask_list(None);
         }
-        self.ask(Purpose::Channels, ChannelsRequest { cursor: None });
+        let listed = self.chats.as_ref().map(Conversations::listed_channels).unwrap_or_default();
+        self.ask(Purpose::Channels(listed), ChannelsRequest { cursor: None });
     }
 
     fn ask_list(&mut self, cursor: Option<String>) {
