@@ -487,6 +487,8 @@ fn a_channel_that_the_server_no_longer_lists_leaves_the_list() {
     let mut device = Device::new(MemStore::new(user("alice")));
     device.open(LIST, chats());
     device.connect(&[]);
+    device.answer("inbox", &json!({"conversations": [], "next_cursor": null}));
+    device.turn(vec![Input::Act { view: LIST, act: Act::Refresh }]);
     device.answer("channels", &json!({"conversations": [channel], "next_cursor": null}));
     assert_eq!((titles(&device), device.list().unread), (vec![Some("News".to_owned())], 2));
     device.turn(vec![Input::Act { view: LIST, act: Act::Refresh }]);

@@ -118,7 +118,7 @@ impl Conversations {
         self.chats.iter().filter(is_listed).filter_map(|chat| chat.conversation_id.clone()).collect()
     }
 
-    /// The server no longer lists these channels, because the user was removed. They leave the list, and are closed.
+    /// The server no longer lists these channels, because the user was removed. These channels leave the list, and are closed.
     pub(crate) fn gone(&mut self, ids: &BTreeSet<ConversationId>) {
         for chat in &mut self.chats {
             chat.is_gone |= chat.conversation_id.as_ref().is_some_and(|id| ids.contains(id));

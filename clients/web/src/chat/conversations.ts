@@ -79,7 +79,7 @@ export class Conversations {
     return listed.flatMap(({ conversationId }) => conversationId ?? []);
   }
 
-  /** The server lists these channels no longer: the user was removed. They leave the list, and are closed. */
+  /** The server lists these channels no longer: the user was removed. These channels leave the list, and are closed. */
   gone(ids: readonly string[]): void {
     for (const chat of this.#chats) {
       chat.isGone ||= chat.conversationId !== undefined && ids.includes(chat.conversationId);
