@@ -1,7 +1,6 @@
 //! The chat list, as an interface shows it.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -112,16 +111,12 @@ impl Conversations {
         chat.is_gone = false;
     }
 
-    /// Returns the channels that have a row.
-    pub(crate) fn listed_channels(&self) -> BTreeSet<ConversationId> {
-        let is_listed = |chat: &&Chat| chat.timeline.kind() == ConversationKind::Channel && chat.row_seq > Seq::ZERO;
-        self.chats.iter().filter(is_listed).filter_map(|chat| chat.conversation_id.clone()).collect()
-    }
-
     /// The server no longer lists these channels, because the user was removed. These channels leave the list, and are closed.
-    pub(crate) fn gone(&mut self, ids: &BTreeSet<ConversationId>) {
-        for chat in &mut self.chats {
-            chat.is_gone |= chat.conversation_id.as_ref().is_some_and(|id| ids.contains(id));
+    pub(crate) fn gone<'a>(&mut self, ids: impl Iterator<Item = &'a ConversationId>) {
+        for id in ids {
+            if let Some(chat) = self.found(id) {
+                chat.is_gone = true;
+            }
         }
     }
 

@@ -157,7 +157,7 @@ enum Purpose {
     List,
     /// The rows of new conversations.
     Rows,
-    /// The channels of the last list that this one has not named yet.
+    /// The channels of this list so far.
     Channels(BTreeSet<ConversationId>),
     History(ViewId, Side),
     /// The marks of the members.
@@ -207,6 +207,8 @@ pub(crate) struct Views {
     /// Without a side, it is of the members.
     loads: BTreeMap<LoadId, (ViewId, Option<Side>)>,
     watched: Vec<UserId>,
+    /// The channels of the server's last list.
+    channels: BTreeSet<ConversationId>,
     last_id: u64,
     needs: Vec<Need>,
     /// Something has come since the last snapshots.
@@ -239,6 +241,7 @@ impl Views {
             asked: BTreeMap::new(),
             loads: BTreeMap::new(),
             watched: Vec::new(),
+            channels: BTreeSet::new(),
             last_id: 0,
             needs: Vec::new(),
             is_changed: false,
@@ -412,15 +415,16 @@ impl Views {
                 }
             }
             (Purpose::Rows, Ok(Reply::Inbox(page))) => page.conversations.iter().for_each(|row| chats.row(row)),
-            (Purpose::Channels(mut missing), Ok(Reply::Channels(page))) => {
+            (Purpose::Channels(mut listed), Ok(Reply::Channels(page))) => {
                 for row in &page.conversations {
                     chats.channel(row);
-                    missing.remove(&row.conversation_id);
+                    listed.insert(row.conversation_id.clone());
                 }
                 if page.next_cursor.is_some() {
-                    self.ask(Purpose::Channels(missing), ChannelsRequest { cursor: page.next_cursor });
+                    self.ask(Purpose::Channels(listed), ChannelsRequest { cursor: page.next_cursor });
                 } else {
-                    chats.gone(&missing);
+                    chats.gone(self.channels.difference(&listed));
+                    self.channels = listed;
                 }
             }
             (Purpose::Presence, Ok(Reply::Presence(answer))) => chats.presence(&answer.users),
@@ -692,8 +696,7 @@ impl Views {
         if !self.is_listed {
             self.ask_list(None);
         }
-        let listed = self.chats.as_ref().map(Conversations::listed_channels).unwrap_or_default();
-        self.ask(Purpose::Channels(listed), ChannelsRequest { cursor: None });
+        self.ask(Purpose::Channels(BTreeSet::new()), ChannelsRequest { cursor: None });
     }
 
     fn ask_list(&mut self, cursor: Option<String>) {
