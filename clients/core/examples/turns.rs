@@ -23,7 +23,7 @@ const STEPS: usize = 60;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let number = |argument: Option<String>| argument.and_then(|text| text.parse::<u64>().ok()).unwrap_or(100);
+    let number = |argument: Option<String>| argument.map_or(100, |text| text.parse::<u64>().unwrap());
     let (scripts, seed) = (number(arguments.next()), number(arguments.next()));
     let all: Vec<Value> = (0..scripts).map(|script| Play::new(seed.wrapping_add(script)).script()).collect();
     println!("{}", Value::Array(all));
