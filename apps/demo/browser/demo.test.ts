@@ -741,6 +741,8 @@ test("on a phone, in the dark: one user at a time", async () => {
   await page.getByRole("button", { name: "paul, 1 unread" }).click();
   await paul.hasUnread("olga", 1);
   await paul.chat("olga").click();
+  // The message has been on the screen for long enough.
+  await page.getByRole("button", { name: "paul", exact: true }).waitFor();
   await paul.say("Six, please. I’m out of the tunnel in ten minutes.");
   await page.getByRole("button", { name: "olga" }).click();
   await olga.message("Six, please").waitFor();

@@ -262,6 +262,10 @@ class Pane {
   // Actions of the user.
 
   #open(place: Place | undefined): void {
+    if (place && this.#isOpen(place)) {
+      this.#show();
+      return;
+    }
     this.#opened?.close();
     this.#opened = place && this.#at(place, this.#rowAt(place));
     // A group that is not created yet has no name of its own over a reload.
@@ -270,6 +274,12 @@ class Pane {
       this.#begun.add(place.peer);
     }
     this.#show();
+  }
+
+  #isOpen(place: Place): boolean {
+    const chat = this.#opened?.chat;
+    const id = "id" in place ? place.id : "peer" in place && this.#device.pigeonhole.direct(place.peer).id;
+    return chat !== undefined && chat.id === id;
   }
 
   #openAndFocus(place: Place): void {

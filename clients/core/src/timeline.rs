@@ -263,6 +263,7 @@ impl Timeline {
                 self.spans = span.joined(&self.spans);
             }
         }
+        self.separate();
     }
 
     /// Takes a page of the marks of the group's other members. Until the last page has come, an own message shows only
@@ -538,13 +539,28 @@ impl Timeline {
     fn known(&mut self, last_seq: Seq) {
         self.ends_at(last_seq);
         self.is_known = true;
-        if self.opened.as_ref().is_some_and(|opened| !opened.is_sure) {
+        self.separate();
+    }
+
+    /// Places the separator again, until it is certain.
+    fn separate(&mut self) {
+        if self.is_known && self.opened.as_ref().is_some_and(|opened| !opened.is_sure) {
             self.opened = Some(self.separator());
         }
     }
 
+    /// The user has seen something: the separator stays where it was until now, although no row has confirmed the mark.
+    pub(crate) fn keep_separator(&mut self) {
+        if self.opened.as_ref().is_some_and(|opened| !opened.is_sure) {
+            self.opened = Some(Opened { is_sure: true, ..self.separator() });
+        }
+    }
+
     fn separator(&self) -> Opened {
-        Opened { mark: self.own_read(), count: self.unread(), is_sure: self.is_known }
+        let mark = self.own_read();
+        // Without a row, only the messages themselves show how many are unread.
+        let is_counted = self.row.is_some() || self.missing_above(mark) == 0;
+        Opened { mark, count: self.unread(), is_sure: self.is_known && is_counted }
     }
 }
 

@@ -42,7 +42,8 @@ impl Query {
 
     /// Returns whether a text that has the words also has the parts in scripts without spaces.
     pub fn has_runs(&self, text: &str) -> bool {
-        let text = if self.runs.is_empty() { String::new() } else { folded(text).collect() };
+        let kept = |text| folded(text).filter(|c| !is_dropped(*c)).collect();
+        let text = if self.runs.is_empty() { String::new() } else { kept(text) };
         self.runs.iter().all(|run| text.contains(run))
     }
 }

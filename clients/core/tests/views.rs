@@ -495,3 +495,37 @@ fn a_channel_that_the_server_no_longer_lists_leaves_the_list() {
     device.answer("channels", &json!({"conversations": [], "next_cursor": null}));
     assert_eq!((titles(&device), device.list().unread), (vec![], 0));
 }
+
+#[test]
+fn the_unread_separator_stays_although_the_row_comes_after_the_first_look() {
+    let mut device = Device::new(MemStore::new(user("alice")));
+    device.open(LIST, chats());
+    device.connect(&[]);
+    device.frame(&new(1, "bob"));
+    device.frame(&new(2, "bob"));
+    device.open(CHAT, bob(At::FirstUnread));
+    let separators = |device: &Device| {
+        let items = &device.screen().messages.items;
+        items.iter().filter(|item| matches!(item.content, Content::Unread { count: 2 })).count()
+    };
+    device.act(Act::Seen("s2".to_owned()));
+    device.answer("inbox", &json!({"conversations": [row(2, 2)], "next_cursor": null}));
+    assert_eq!(separators(&device), 1);
+}
+
+#[test]
+fn the_unread_separator_is_shown_although_a_page_of_marks_came_before_the_store() {
+    let mut device = Device::new(MemStore::new(user("alice")));
+    device.open(LIST, chats());
+    device.connect(&[row(1, 1)]);
+    device.frame(&new(2, "bob"));
+    device.held = Some(vec![]);
+    device.open(CHAT, bob(At::FirstUnread));
+    let mut marks = page(2..=2, 2);
+    marks["members"] = json!([{"user_id": "alice", "delivered_seq": 2, "read_seq": 1}]);
+    device.answer("history", &marks);
+    let loads = device.held.take().unwrap();
+    device.turn(loads);
+    let items = &device.screen().messages.items;
+    assert!(items.iter().any(|item| matches!(item.content, Content::Unread { count: 1 })), "{items:?}");
+}

@@ -176,6 +176,7 @@ export class Timeline {
       this.#lastSeq = Math.max(this.#lastSeq, span.to);
       this.#spans = joined(span, this.#spans);
     }
+    this.#separate();
   }
 
   /** The next entry, or any other. An own one takes the place of what was queued with the same `client_msg_id`. */
@@ -760,13 +761,28 @@ export class Timeline {
   #known(lastSeq: number): void {
     this.endsAt(lastSeq);
     this.#isKnown = true;
-    if (this.#opened && !this.#opened.isSure) {
+    this.#separate();
+  }
+
+  /** Places the separator again, until it is certain. */
+  #separate(): void {
+    if (this.#isKnown && this.#opened && !this.#opened.isSure) {
       this.#opened = this.#separator();
     }
   }
 
+  /** The user has seen something. The separator stays where it was until now, although no row has confirmed the mark. */
+  keepSeparator(): void {
+    if (this.#opened && !this.#opened.isSure) {
+      this.#opened = { ...this.#separator(), isSure: true };
+    }
+  }
+
   #separator(): Opened {
-    return { mark: this.ownRead(), count: this.unread(), isSure: this.#isKnown };
+    const mark = this.ownRead();
+    // Without a row, only the messages themselves show how many are unread.
+    const isCounted = this.#row !== undefined || this.#missingAbove(mark) === 0;
+    return { mark, count: this.unread(), isSure: this.#isKnown && isCounted };
   }
 
   /** Returns the message after the separator, once it is certain which one that is, and how many were unread. */

@@ -240,6 +240,7 @@ impl Messages {
 
     fn read(&mut self, mark: Option<Seq>) -> Option<Seq> {
         let mark = mark?;
+        self.timeline.keep_separator();
         self.timeline.receipt(crate::ReceiptKind::Read, &self.me, mark);
         Some(mark)
     }

@@ -211,6 +211,7 @@ export class Messages {
 
   #read(seq: number | undefined): number | undefined {
     if (seq !== undefined) {
+      this.timeline.keepSeparator();
       this.timeline.receipt({ kind: "read", user_id: this.#me, seq });
     }
     return seq;

@@ -55,7 +55,14 @@ export function queryOf(text: string): Query | undefined {
     return undefined;
   }
   const runs = parts.filter(({ isRun }) => isRun).map(({ chars }) => chars.join(""));
-  const hasRuns = (other: string) => runs.length === 0 || includesAll(folded(other).join(""), runs);
+  const hasRuns = (other: string) =>
+    runs.length === 0 ||
+    includesAll(
+      folded(other)
+        .filter((char) => !IS_DROPPED.test(char))
+        .join(""),
+      runs,
+    );
   return {
     words,
     prefix,
