@@ -41,7 +41,7 @@ test("a channel is made, joined by its id and from the list, and what its admin 
   await bea.message("The bridge is open").waitFor();
   await cal.message("The bridge is open").waitFor();
   await abe.hasTicks("The bridge is open", "Stored");
-  expect(await bea.bodies()).toEqual(["The bridge is open again"]);
+  await expect.poll(() => bea.bodies()).toEqual(["The bridge is open again"]);
   await bea.message("The bridge is open").click({ button: "right" });
   await bea.item("👍").waitFor();
   expect(await bea.item("Reply").count()).toBe(0);

@@ -80,7 +80,7 @@ test("who is cut off writes on and misses nothing: all of it waits, drains and t
     "Bread, two lemons, and the good olives.",
     "Shall I bring anything?",
   ]);
-  expect(await ben.bodies()).toEqual(bodies);
+  await expect.poll(() => ben.bodies()).toEqual(bodies);
   await screenshot(page, "drained");
 });
 
@@ -137,7 +137,7 @@ test("a reload keeps what was not sent yet, and the server being killed keeps th
   await finn.isState("Online");
   await emma.message("You: before").waitFor();
   await emma.hasTicks("second", "Delivered");
-  expect(await emma.bodies()).toEqual(["before", "first", "second"]);
+  await expect.poll(() => emma.bodies()).toEqual(["before", "first", "second"]);
   await finn.hasUnread("emma", 3);
 });
 
@@ -201,8 +201,8 @@ test("a bubble is its own message's, whatever ids another client gives", async (
   await val.message("mine").waitFor();
   await val.say("theirs");
   await ugo.message("theirs").waitFor();
-  expect(await ugo.bodies()).toEqual(["mine", "theirs"]);
-  expect(await val.bodies()).toEqual(["mine", "theirs"]);
+  await expect.poll(() => ugo.bodies()).toEqual(["mine", "theirs"]);
+  await expect.poll(() => val.bodies()).toEqual(["mine", "theirs"]);
 });
 
 test("a day that comes back has no second line: messages stay in their order", async () => {
@@ -249,7 +249,7 @@ test("Enter that ends a composition in Safari does not send", async () => {
   expect(await tea.field().inputValue()).toBe("にほん");
   await tea.field().press("Enter");
   await tea.hasTicks("にほん", "Delivered");
-  expect(await tea.bodies()).toEqual(["にほん"]);
+  await expect.poll(() => tea.bodies()).toEqual(["にほん"]);
 });
 
 test("a tab of one's own is the same device: both show the same, and one connection serves both", async () => {
@@ -301,7 +301,7 @@ test("older messages come when one scrolls up", async () => {
     return jon.message("line 1.").count();
   };
   await expect.poll(scrollUp, { timeout: TEST_MS_MAX }).toBe(1);
-  expect(await jon.bodies()).toEqual(Array.from({ length: count }, (_, at) => `line ${at + 1}.`));
+  await expect.poll(() => jon.bodies()).toEqual(Array.from({ length: count }, (_, at) => `line ${at + 1}.`));
 });
 
 test("a message that can't be sent says why, and markup in one stays text", async () => {
@@ -462,7 +462,7 @@ test("what was said is edited, answered, reacted to and deleted, before the eyes
   await vic.sayYes();
   await uma.message("This message was deleted").waitFor();
   await uma.hasPreview("vic", "This message was deleted");
-  expect(await uma.bodies()).toEqual(["The train is at eleven", "This message was deleted"]);
+  await expect.poll(() => uma.bodies()).toEqual(["The train is at eleven", "This message was deleted"]);
   // A deleted message has no menu. The menu of another user's message offers only what its reader may do.
   expect(await vic.message("deleted").getByRole("button", { name: "Message menu" }).count()).toBe(0);
   await vic.message("at eleven").click({ button: "right" });
@@ -545,10 +545,10 @@ test("changes wait for a connection, and over a reload; one that is refused is t
   await yan.pick("three", "👍");
   const waits = yan.root.getByRole("img", { name: "Its change waits for a connection" });
   await expect.poll(() => waits.count()).toBe(3);
-  expect(await yan.bodies()).toEqual(["uno", "This message was deleted", "three"]);
+  await expect.poll(() => yan.bodies()).toEqual(["uno", "This message was deleted", "three"]);
   await yan.pick("three", "Reply");
   await yan.say("four");
-  expect(await zita.bodies()).toEqual(["one", "two", "three"]);
+  await expect.poll(() => zita.bodies()).toEqual(["one", "two", "three"]);
 
   await page.reload();
   await yan.isState("Offline: switched off here");
@@ -560,9 +560,9 @@ test("changes wait for a connection, and over a reload; one that is refused is t
   await yan.connection().click();
   await zita.message("four").getByRole("button", { name: "In reply to yan" }).waitFor();
   await zita.reaction("three", "👍 1").waitFor();
-  expect(await zita.bodies()).toEqual(["uno", "This message was deleted", "three", "four"]);
+  await expect.poll(() => zita.bodies()).toEqual(["uno", "This message was deleted", "three", "four"]);
   await yan.hasTicks("four", "Read");
-  expect(await yan.bodies()).toEqual(["uno", "This message was deleted", "three", "four"]);
+  await expect.poll(() => yan.bodies()).toEqual(["uno", "This message was deleted", "three", "four"]);
   expect(await waits.count()).toBe(0);
 
   // Between those who have blocked each other nothing changes but by a delete.
@@ -709,7 +709,7 @@ test("with the keyboard alone", async () => {
   await page.keyboard.type("second line");
   await page.keyboard.press("Enter");
   await mia.hasTicks("second line", "Stored");
-  expect(await mia.bodies()).toEqual(["first line\nsecond line"]);
+  await expect.poll(() => mia.bodies()).toEqual(["first line\nsecond line"]);
 
   // Out of the chat, and in the list to another one.
   await page.keyboard.press("Escape");

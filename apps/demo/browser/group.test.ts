@@ -91,7 +91,7 @@ test("a group is made by hand, three chat in it, and its owner changes who is in
   await hal.line("gus added you").waitFor();
   await hal.field().waitFor();
   await hal.message("Shall we go").waitFor({ state: "detached" });
-  expect(await hal.bodies()).toEqual([]);
+  await expect.poll(() => hal.bodies()).toEqual([]);
   await hal.say("Back again");
   await fay.message("Back again").waitFor();
   await hal.hasTicks("Back again", "Stored");
@@ -142,7 +142,7 @@ test("a group that is made without a connection waits, over a reload too, and wh
   await page.keyboard.press("Escape");
   await kay.connection().click();
   await kay.message("At eight").waitFor();
-  expect(await kay.bodies()).toEqual(["This message was deleted", "At eight. @all"]);
+  await expect.poll(() => kay.bodies()).toEqual(["This message was deleted", "At eight. @all"]);
   await ivo.hasTicks("At eight", "Read");
   // Each reacts, and so do two with the same.
   await jay.pick("At eight", "👍");

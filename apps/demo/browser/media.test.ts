@@ -180,7 +180,7 @@ test("an upload goes on after a reload in the middle of it; a text overtakes it;
   await dov.chat("cyd").click();
   await dov.root.getByRole("button", { name: "Look at: Photo from cyd" }).locator("img.seen").waitFor();
   await cyd.root.getByRole("progressbar").waitFor({ state: "detached" });
-  expect(await dov.bodies()).toEqual(["A picture is on its way", ""]);
+  await expect.poll(() => dov.bodies()).toEqual(["A picture is on its way", ""]);
 
   const second = await hold(visitor);
   await cyd.attach(report);

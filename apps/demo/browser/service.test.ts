@@ -63,6 +63,8 @@ test("a shop writes: it is listed, counted and rings; it is read, muted and arch
   // While ben is away, his phone gets a push notification.
   await ben.chat("@shop").click();
   await ben.choose("Unmute");
+  // The message has been on the screen for long enough.
+  await expect.poll(() => page.title()).not.toContain("(");
   await ben.connection().click();
   await ben.isState("Offline");
   await ben.toChats();

@@ -14,7 +14,7 @@ use pigeonhole_core::{
     Ask, Core, Draft, Input, Keeper, LinkId, MemStore, Moment, Outgoing, Output, Queued, Setup, Timing, Why,
 };
 use serde_json::{Value, json};
-use wire::{ClientMsgId, ConversationId, Seq, Target, Timestamp, UserId, direct_conversation_id};
+use wire::{ClientMsgId, ConversationId, Seq, Target, Timestamp, UserId, direct_conversation_id, group_id};
 
 const LIST: ViewId = 1;
 const CHAT: ViewId = 2;
@@ -528,4 +528,24 @@ fn the_unread_separator_is_shown_although_a_page_of_marks_came_before_the_store(
     device.turn(loads);
     let items = &device.screen().messages.items;
     assert!(items.iter().any(|item| matches!(item.content, Content::Unread { count: 1 })), "{items:?}");
+}
+
+#[test]
+fn a_new_group_has_one_row_although_the_servers_row_comes_before_the_reply() {
+    let mut device = Device::new(MemStore::new(user("alice")));
+    device.open(LIST, chats());
+    device.connect(&[]);
+    let client_msg_id = ClientMsgId::parse("c1").unwrap();
+    let id = group_id(&user("alice"), &client_msg_id);
+    let create = json!({"client_msg_id": "c1", "create": {"title": "Choir", "members": ["bob"]}});
+    let queued: Queued = serde_json::from_value(create).unwrap();
+    device.turn(vec![Input::Ask { ask: 9, what: Ask::Keep(queued) }]);
+    let row = json!({"conversation_id": id, "kind": "group", "title": "Choir", "role": "owner", "unread": 0,
+        "last_message": {"seq": 1, "sender_id": "alice", "kind": "system", "preview": "",
+            "system": {"event": "created", "title": "Choir", "members": ["alice", "bob"]},
+            "sent_at": "2026-11-20T10:00:00.000Z"},
+        "delivered_seq": 1, "read_seq": 1, "last_seq": 1});
+    device.answer("inbox", &json!({"conversations": [row], "next_cursor": null}));
+    let rows = &device.list().rows;
+    assert_eq!((rows.len(), rows[0].conversation_id.as_ref(), &*rows[0].key), (1, Some(&id), "nc1"));
 }

@@ -9,6 +9,7 @@ use wire::limits::PREVIEW_CHARS_MAX;
 use wire::{
     Action, Channel, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings, CreateRequest,
     Kind, LastMessage, Message, MutedUntil, Presence, Seq, Settings, System, Target, Timestamp, UserId, UserSettings,
+    channel_id, group_id,
 };
 
 use super::item::Progress;
@@ -59,6 +60,8 @@ pub struct Filter {
 struct Chat {
     key: String,
     conversation_id: Option<ConversationId>,
+    /// The ids that a new group or channel can get. Its row can come before the reply.
+    made_ids: Vec<ConversationId>,
     /// Has entries that came live, and that are unread or the last ones.
     timeline: Timeline,
     peer_id: Option<UserId>,
@@ -132,6 +135,7 @@ impl Conversations {
                 let title = (Seq::ZERO, Some(title.as_str().to_owned()));
                 let mut chat = Chat { title, made_at: Some(queued.made_at), ..Chat::new(key, timeline) };
                 chat.standing.begins(request);
+                chat.made_ids = vec![group_id(&self.me, client_msg_id), channel_id(&self.me, client_msg_id)];
                 self.chats.push(chat);
             }
             return;
@@ -331,7 +335,8 @@ impl Conversations {
 
     /// The conversation with this id or with this peer, which may be new.
     fn chat(&mut self, id: Option<&ConversationId>, peer_id: Option<&UserId>) -> &mut Chat {
-        let of_id = |chat: &Chat| id.is_some() && chat.conversation_id.as_ref() == id;
+        let of_id =
+            |chat: &Chat| id.is_some_and(|id| chat.conversation_id.as_ref() == Some(id) || chat.made_ids.contains(id));
         let of_peer = |chat: &Chat| peer_id.is_some() && chat.peer_id.as_ref() == peer_id;
         let with_id = self.chats.iter().position(of_id);
         let with_peer = self.chats.iter().position(of_peer);
@@ -437,6 +442,7 @@ impl Chat {
         Self {
             key,
             conversation_id: None,
+            made_ids: Vec::new(),
             timeline,
             peer_id: None,
             title: (Seq::ZERO, None),

@@ -2,6 +2,7 @@
 
 import type { ClientEvent } from "../events.ts";
 import { type Channel, type Conversation, type LastMessage, limits, type Message, type Presence } from "../frames.ts";
+import { madeIds } from "../made-ids.ts";
 import { counts, joiners, kindOf, leavers, type NewGroup, type Settings, targetOf } from "../protocol.ts";
 import type { Queued, Target } from "../saved.ts";
 import type { DraftText } from "../store/types.ts";
@@ -96,6 +97,7 @@ export class Conversations {
         chat.timeline.is(kind ?? "group");
         chat.title = { asOf: 0, text: title };
         chat.begins(queued.request);
+        chat.madeIds = madeIds(this.#me, queued.clientMsgId);
         chat.madeAt = queued.madeAt;
         this.#chats.push(chat);
       }
@@ -319,7 +321,8 @@ export class Conversations {
 
   /** The conversation with this id or with this peer, which may be new. */
   #chat(id: string | undefined, peerId: string | undefined): Chat {
-    const ofId = id === undefined ? undefined : this.#found(id);
+    const ofId =
+      id === undefined ? undefined : (this.#found(id) ?? this.#chats.find((chat) => chat.madeIds.includes(id)));
     const ofPeer = peerId === undefined ? undefined : this.#ofPeer(peerId);
     if (ofId && ofPeer && ofId !== ofPeer) {
       // Both turn out to be one conversation.
@@ -405,6 +408,8 @@ interface Known extends Rules {
 class Chat {
   key: string;
   conversationId: string | undefined;
+  /** The ids that a new group or channel can get. Its row can come before the reply. */
+  madeIds: string[] = [];
   /** Has entries that came live, and that are unread or the last ones. */
   readonly timeline: Timeline;
   peerId: string | undefined;
