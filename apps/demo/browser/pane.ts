@@ -193,6 +193,11 @@ export class Pane {
       .waitFor();
   }
 
+  /** Waits until the frames have a read mark up to this message, which was on the screen for long enough. */
+  async hasReported(seq: number): Promise<void> {
+    await this.root.getByText(new RegExp(`"seq":${seq},"id"`)).first().waitFor();
+  }
+
   /** Returns the texts of all messages, top to bottom, without times. */
   bodies(): Promise<string[]> {
     return this.root
