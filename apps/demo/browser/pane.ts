@@ -195,7 +195,10 @@ export class Pane {
 
   /** Waits until the frames have a read mark up to this message, which was on the screen for long enough. */
   async hasReported(seq: number): Promise<void> {
-    await this.root.getByText(new RegExp(`"seq":${seq},"id"`)).first().waitFor();
+    await this.root
+      .getByText(new RegExp(`"seq":${seq},"id"`))
+      .first()
+      .waitFor();
   }
 
   /** Returns the texts of all messages, top to bottom, without times. */
