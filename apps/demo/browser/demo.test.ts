@@ -548,6 +548,7 @@ test("changes wait for a connection, and over a reload; one that is refused is t
   await expect.poll(() => yan.bodies()).toEqual(["uno", "This message was deleted", "three"]);
   await yan.pick("three", "Reply");
   await yan.say("four");
+  await yan.hasTicks("four", "Waiting for a connection");
   await expect.poll(() => zita.bodies()).toEqual(["one", "two", "three"]);
 
   await page.reload();
