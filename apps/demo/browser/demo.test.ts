@@ -763,7 +763,7 @@ test("on a phone, in the dark: one user at a time", async () => {
   await page.getByRole("button", { name: "paul, 1 unread" }).first().tap();
   await paul.say("Out of the tunnel. Where are you?");
   await paul.hasTicks("Out of the tunnel.", "Stored");
-  await page.getByRole("button", { name: "olga", exact: true }).tap();
+  await page.getByRole("button", { name: "olga" }).first().tap();
   await olga.notification("Where are you?").waitFor();
   await screenshot(page, "phone-locked");
   await olga.notification("Where are you?").tap();
