@@ -36,8 +36,8 @@ pub use window::{At, ITEMS_MAX, PAGE};
 pub use zone::Zone;
 
 /// Returns the new things. A thing that equals the old one with the same key is that object.
-fn kept<T: Eq>(old: &[Arc<T>], new: Vec<T>, key: impl Fn(&T) -> &String) -> Vec<Arc<T>> {
-    let old: BTreeMap<&String, &Arc<T>> = old.iter().map(|thing| (key(thing), thing)).collect();
+fn kept<T: Eq, K: Ord>(old: &[Arc<T>], new: Vec<T>, key: impl Fn(&T) -> &K) -> Vec<Arc<T>> {
+    let old: BTreeMap<&K, &Arc<T>> = old.iter().map(|thing| (key(thing), thing)).collect();
     let same = |thing: &T| old.get(key(thing)).filter(|old| ****old == *thing).map(|old| Arc::clone(old));
     new.into_iter().map(|thing| same(&thing).unwrap_or_else(|| Arc::new(thing))).collect()
 }

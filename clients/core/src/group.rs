@@ -179,18 +179,25 @@ pub(crate) enum Turn {
 
 /// Whether the user joins or leaves with this entry.
 pub(crate) fn turn_of(entry: &Message, user: &UserId) -> Option<Turn> {
-    match entry.system.as_ref()? {
-        System::Created { members, .. } | System::MembersAdded { members } if members.contains(user) => {
-            Some(Turn::Joins)
-        }
-        System::MembersRemoved { members } if members.contains(user) => Some(Turn::Leaves),
-        System::MemberLeft {} if entry.sender_id == *user => Some(Turn::Leaves),
-        System::Created { .. }
-        | System::MembersAdded { .. }
-        | System::MembersRemoved { .. }
-        | System::MemberLeft {}
-        | System::RoleChanged { .. }
-        | System::InfoChanged { .. }
-        | System::Later(_) => None,
+    if joiners(entry).contains(user) {
+        return Some(Turn::Joins);
+    }
+    leavers(entry).contains(user).then_some(Turn::Leaves)
+}
+
+/// Returns the users who join with this entry.
+pub(crate) fn joiners(entry: &Message) -> &[UserId] {
+    match &entry.system {
+        Some(System::Created { members, .. } | System::MembersAdded { members }) => members,
+        _ => &[],
+    }
+}
+
+/// Returns the users who leave with this entry.
+pub(crate) fn leavers(entry: &Message) -> &[UserId] {
+    match &entry.system {
+        Some(System::MembersRemoved { members }) => members,
+        Some(System::MemberLeft {}) => std::slice::from_ref(&entry.sender_id),
+        _ => &[],
     }
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use wire::{ConversationId, GroupMember, MembersResult, Message, Role, Seq, System, UserId};
 
+use super::kept;
+use crate::group::{joiners, leavers};
 use crate::store::KnownMember;
 use crate::{Event, ReceiptKind};
 
@@ -123,26 +125,18 @@ impl Roster {
     }
 
     fn entry(&mut self, entry: &Message) {
-        match &entry.system {
-            Some(System::Created { members, .. }) => {
-                for user_id in members {
-                    let role = if *user_id == entry.sender_id { Role::Owner } else { Role::Member };
-                    self.join(user_id.clone(), role, entry.seq, Default::default());
-                }
-            }
-            Some(System::MembersAdded { members }) => {
-                for user_id in members {
-                    self.join(user_id.clone(), Role::Member, entry.seq, Default::default());
-                }
-            }
-            Some(System::MembersRemoved { members }) => members.iter().for_each(|user| self.leave(user, entry.seq)),
-            Some(System::MemberLeft {}) => self.leave(&entry.sender_id, entry.seq),
-            Some(System::RoleChanged { user_id, role }) => {
-                if let Some(row) = self.members.get_mut(user_id) {
-                    row.role = *role;
-                }
-            }
-            Some(System::InfoChanged { .. } | System::Later(_)) | None => {}
+        for user_id in joiners(entry) {
+            let is_creator = matches!(entry.system, Some(System::Created { .. })) && *user_id == entry.sender_id;
+            let role = if is_creator { Role::Owner } else { Role::Member };
+            self.join(user_id.clone(), role, entry.seq, Default::default());
+        }
+        for user_id in leavers(entry) {
+            self.leave(user_id, entry.seq);
+        }
+        if let Some(System::RoleChanged { user_id, role }) = &entry.system
+            && let Some(row) = self.members.get_mut(user_id)
+        {
+            row.role = *role;
         }
     }
 
@@ -166,12 +160,9 @@ impl Roster {
         if !self.is_loaded {
             return None;
         }
-        let mut members: Vec<&MemberRow> = self.members.values().collect();
+        let mut members: Vec<MemberRow> = self.members.values().cloned().collect();
         members.sort_by_key(|row| rank(row.role));
-        let old = self.shown.as_ref().map_or(&[][..], |shown| &shown.members);
-        let same =
-            |row: &MemberRow| old.iter().find(|old| ***old == *row).map_or_else(|| Arc::new(row.clone()), Arc::clone);
-        let members = members.into_iter().map(same).collect();
+        let members = kept(self.shown.as_ref().map_or(&[], |shown| &shown.members), members, |row| &row.user_id);
         let snapshot = RosterSnapshot { conversation_id: self.conversation_id.clone(), members };
         if self.shown.as_ref() == Some(&snapshot) {
             return None;

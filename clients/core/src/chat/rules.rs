@@ -3,6 +3,8 @@
 use serde::Serialize;
 use wire::{AllowedTo, Channel, Conversation, CreateRequest, HistoryFrom, JoinBy, Message, Role, Seq, System, UserId};
 
+use crate::group::{Turn, joiners, leavers, turn_of};
+
 /// The rules of a group or a channel. A rule is left out until the server's row or an entry has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Rules {
@@ -83,22 +85,17 @@ impl Standing {
         let Some(system) = &entry.system else { return };
         let is_own = entry.sender_id == *me;
         match system {
-            System::Created { members, .. } => {
-                self.counted(entry.seq, Some(0), members.len(), 0);
-                let role = if is_own { Role::Owner } else { Role::Member };
-                self.role.set(entry.seq, members.contains(me).then_some(role));
-            }
-            System::MembersAdded { members } => {
-                self.counted(entry.seq, self.count.1, members.len(), 0);
-                self.role.set(entry.seq, members.contains(me).then_some(Role::Member));
-            }
-            System::MembersRemoved { members } => {
-                self.counted(entry.seq, self.count.1, 0, members.len());
-                self.role.set(entry.seq, members.contains(me).then_some(Role::None));
-            }
-            System::MemberLeft {} => {
-                self.counted(entry.seq, self.count.1, 0, 1);
-                self.role.set(entry.seq, is_own.then_some(Role::None));
+            System::Created { .. }
+            | System::MembersAdded { .. }
+            | System::MembersRemoved { .. }
+            | System::MemberLeft {} => {
+                let is_new = matches!(system, System::Created { .. });
+                self.counted(entry, is_new);
+                let joined = if is_new && is_own { Role::Owner } else { Role::Member };
+                self.role.set(
+                    entry.seq,
+                    turn_of(entry, me).map(|turn| if turn == Turn::Joins { joined } else { Role::None }),
+                );
             }
             System::RoleChanged { user_id, role } if user_id == me => self.role.set(entry.seq, Some(*role)),
             // The owner who makes another member the owner is an admin then.
@@ -112,10 +109,11 @@ impl Standing {
     }
 
     /// Takes the number of users who join or leave with an entry, once.
-    fn counted(&mut self, seq: Seq, before: Option<u64>, joined: usize, left: usize) {
-        if self.count.0 != seq {
-            let count = before.map(|count| (count + joined as u64).saturating_sub(left as u64));
-            self.count.set(seq, count);
+    fn counted(&mut self, entry: &Message, is_new: bool) {
+        let before = if is_new { Some(0) } else { self.count.1 };
+        if self.count.0 != entry.seq {
+            let (joined, left) = (joiners(entry).len() as u64, leavers(entry).len() as u64);
+            self.count.set(entry.seq, before.map(|count| (count + joined).saturating_sub(left)));
         }
     }
 

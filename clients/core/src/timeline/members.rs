@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use wire::{Message, Seq, System, UserId};
+use wire::{Message, Seq, UserId};
 
-use crate::group::{Turn, turn_of};
+use crate::group::{Turn, joiners, leavers, turn_of};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
@@ -53,7 +53,7 @@ impl<'a> Members<'a> {
         let known = |(user_id, marks): (&'a UserId, &Marks)| (user_id, Member { marks: *marks, turn: None });
         let mut members: BTreeMap<_, _> = marks.iter().map(known).collect();
         for entry in entries {
-            for user_id in subjects(entry) {
+            for user_id in joiners(entry).iter().chain(leavers(entry)) {
                 if let Some(turn) = turn_of(entry, user_id) {
                     members.entry(user_id).or_default().turn = Some((entry.seq, turn));
                 }
@@ -89,16 +89,5 @@ impl<'a> Members<'a> {
     fn others(&self, own: &UserId) -> impl Iterator<Item = (&'a UserId, &Member)> {
         let is_other = move |user_id: &UserId| user_id != own && !user_id.is_service();
         self.0.iter().filter(move |(user_id, member)| is_other(user_id) && member.is_there()).map(|(id, it)| (*id, it))
-    }
-}
-
-/// Returns the users who join or leave with this entry.
-fn subjects(entry: &Message) -> &[UserId] {
-    match &entry.system {
-        Some(
-            System::Created { members, .. } | System::MembersAdded { members } | System::MembersRemoved { members },
-        ) => members,
-        Some(System::MemberLeft {}) => std::slice::from_ref(&entry.sender_id),
-        Some(System::RoleChanged { .. } | System::InfoChanged { .. } | System::Later(_)) | None => &[],
     }
 }

@@ -3,14 +3,15 @@
 import type { ClientEvent } from "../events.ts";
 import { type Channel, type Conversation, type LastMessage, limits, type Message, type Presence } from "../frames.ts";
 import { madeIds } from "../made-ids.ts";
-import { counts, joiners, kindOf, leavers, type NewGroup, type Settings, targetOf } from "../protocol.ts";
+import { counts, kindOf, type Settings, targetOf } from "../protocol.ts";
 import type { Queued, Target } from "../saved.ts";
 import type { DraftText } from "../store/types.ts";
 import { queryOf } from "../store/words.ts";
 import { Timeline } from "../timeline.ts";
 import { progressOf } from "./item.ts";
-import type { ChatRow, Line, Rules } from "./row.ts";
+import type { ChatRow, Line } from "./row.ts";
 import { kept } from "./same.ts";
+import { Standing } from "./standing.ts";
 
 /** All that an interface draws of the list. */
 export interface ListSnapshot {
@@ -96,7 +97,7 @@ export class Conversations {
         const chat = new Chat(key, new Timeline(this.#me));
         chat.timeline.is(kind ?? "group");
         chat.title = { asOf: 0, text: title };
-        chat.begins(queued.request);
+        chat.standing.begins(queued.request);
         chat.madeIds = madeIds(this.#me, queued.clientMsgId);
         chat.madeAt = queued.madeAt;
         this.#chats.push(chat);
@@ -399,12 +400,6 @@ export class Conversations {
   }
 }
 
-/** The fields that a row or an entry of a group can set. */
-interface Known extends Rules {
-  role?: Conversation["role"];
-  count?: number;
-}
-
 class Chat {
   key: string;
   conversationId: string | undefined;
@@ -415,8 +410,7 @@ class Chat {
   peerId: string | undefined;
   /** The title, by this entry or a row with this `last_seq`. */
   title: { asOf: number; text: string | undefined } = { asOf: 0, text: undefined };
-  /** Each of a group's fields, by the newest entry or row that sets it. */
-  #known: { [Name in keyof Known]?: { asOf: number; value: Known[Name] } } = {};
+  readonly standing = new Standing();
   /** The last message of the newest row, with its changes by entries up to this `seq`. */
   line: { asOf: number; message: LastMessage | undefined } = { asOf: 0, message: undefined };
   rowSeq = 0;
@@ -452,9 +446,7 @@ class Chat {
     this.rowSeq = asOf;
     this.mutedUntil = row.muted_until ?? null;
     this.mutesMentions = "mute_mentions" in row && row.mute_mentions === true;
-    const { role, history, post, add } = row;
-    const join = "join" in row ? row.join : undefined;
-    this.#learn(asOf, { role, history, post, add, join, count: "member_count" in row ? row.member_count : undefined });
+    this.standing.row(row);
     this.isArchived = row.archived ?? false;
     if (asOf >= this.title.asOf) {
       this.title = { asOf, text: row.title };
@@ -464,49 +456,9 @@ class Chat {
     }
   }
 
-  /** Takes the rules of a group that was created here. */
-  begins({ kind, history = "joined", post, add, join }: NewGroup): void {
-    const others = kind === "channel" ? "admins" : "all";
-    const ofChannel = kind === "channel" ? { join: join ?? "admins" } : {};
-    this.#learn(0, { role: "owner", history, post: post ?? others, add: add ?? others, ...ofChannel });
-  }
-
-  /** Sets the fields that no later entry or row has set. */
-  #learn(asOf: number, news: { [Name in keyof Known]: Known[Name] | undefined }): void {
-    const known: Record<string, { asOf: number; value: unknown }> = this.#known;
-    for (const [name, value] of Object.entries(news)) {
-      if (value !== undefined && asOf >= (known[name]?.asOf ?? 0)) {
-        known[name] = { asOf, value };
-      }
-    }
-  }
-
-  #learnOf({ seq, sender_id, system }: Message, me: string): void {
-    if (!system) {
-      return;
-    }
-    const isOwn = sender_id === me;
-    const [joined, left] = [joiners({ system }), leavers({ system, sender_id })];
-    const before = this.#known.count?.value;
-    const count = system.event === "created" ? 0 : before;
-    const isCounted = this.#known.count?.asOf === seq;
-    this.#learn(seq, {
-      count: count === undefined || isCounted ? undefined : count + joined.length - left.length,
-      ...(joined.includes(me) ? { role: system.event === "created" && isOwn ? "owner" : "member" } : {}),
-      ...(left.includes(me) ? { role: "none" } : {}),
-    });
-    if (system.event === "role.changed") {
-      const transferred = isOwn && system.role === "owner" ? "admin" : undefined;
-      this.#learn(seq, { role: system.user_id === me ? system.role : transferred });
-    } else if (system.event === "info.changed") {
-      const { history, post, add, join } = system;
-      this.#learn(seq, { history, post, add, join });
-    }
-  }
-
   /** Takes the title, the rules, and a change of the row's last message. */
   learn(entry: Message, me: string): void {
-    this.#learnOf(entry, me);
+    this.standing.entry(entry, me);
     const { seq, kind, body, target_seq, system } = entry;
     const title = system?.event === "created" || system?.event === "info.changed" ? system.title : undefined;
     if (title !== undefined && seq > this.title.asOf) {
@@ -540,16 +492,15 @@ class Chat {
   }
 
   row(now: number, at: number, me: string): ChatRow {
-    const { role, count, ...rules } = this.#known;
     return {
       key: this.key,
       conversationId: this.conversationId,
       kind: this.timeline.kind,
       peerId: this.peerId,
       title: this.title.text,
-      role: role?.value,
-      rules: Object.fromEntries(Object.entries(rules).map(([name, { value }]) => [name, value])),
-      memberCount: count?.value,
+      role: this.standing.role,
+      rules: this.standing.rules,
+      memberCount: this.standing.memberCount,
       isClosed: this.isGone || this.timeline.isClosed(),
       failed: this.failed,
       line: this.#lastLine(me),

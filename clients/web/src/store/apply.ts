@@ -4,6 +4,7 @@
 // result is the same. A span is a range of `seq` that the store has without a gap. Change entries have no rows, so only
 // the spans show what is missing.
 
+import { Standing } from "../chat/standing.ts";
 import {
   type Conversation,
   type GroupMember,
@@ -14,7 +15,7 @@ import {
   type Message,
 } from "../frames.ts";
 import { directConversationId } from "../made-ids.ts";
-import { counts, happened, isChange, joiners, leavers, names, type Settings, type Side } from "../protocol.ts";
+import { counts, isChange, names, type Settings, type Side } from "../protocol.ts";
 import { joined } from "../spans.ts";
 import { type Folded, ofMessages, type Rows } from "./rows.ts";
 import type { Span, Write } from "./types.ts";
@@ -290,21 +291,21 @@ async function list(rows: Rows, me: string, entry: Message): Promise<void> {
 }
 
 /** Returns what a system entry changes in a group's row. */
-function changesOf({ role, member_count: count }: Conversation, entry: Message, me: string): Partial<Conversation> {
-  const system = happened(entry);
-  if (system?.event === "info.changed") {
-    const { event: _, join: __, ...info } = system;
-    return info;
+function changesOf(row: Conversation, entry: Message, me: string): Partial<Conversation> {
+  const { system } = entry;
+  if (!system) {
+    return {};
   }
-  if (system?.event === "role.changed") {
-    return system.user_id === me ? { role: system.role } : {};
-  }
-  const [joined, left] = [joiners(entry), leavers(entry)];
-  const isBack = joined.includes(me) && role === "none";
+  const standing = new Standing();
+  standing.row(row);
+  standing.entry(entry, me);
+  const { role, memberCount: member_count, rules } = standing;
+  const { join: _, ...info } = rules;
   return {
-    ...(count === undefined ? {} : { member_count: Math.max(count + joined.length - left.length, 0) }),
-    ...(isBack ? { role: "member" } : {}),
-    ...(left.includes(me) ? { role: "none" } : {}),
+    ...info,
+    ...(system.event === "info.changed" && system.title !== undefined ? { title: system.title } : {}),
+    ...(role === undefined ? {} : { role }),
+    ...(member_count === undefined ? {} : { member_count }),
   };
 }
 

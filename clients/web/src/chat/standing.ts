@@ -1,0 +1,75 @@
+// The rules, the role and the members of a group or a channel, by rows and entries that come in any order.
+
+import type { Channel, Conversation, Message } from "../frames.ts";
+import { joiners, leavers, type NewGroup } from "../protocol.ts";
+import type { Rules } from "./row.ts";
+
+/** The fields that a row or an entry of a group can set. */
+interface Known extends Rules {
+  role?: Conversation["role"];
+  count?: number;
+}
+
+export class Standing {
+  /** Each field, by the newest row or entry that sets it. */
+  #known: { [Name in keyof Known]?: { asOf: number; value: Known[Name] } } = {};
+
+  /** Takes the rules of a group that the user creates. */
+  begins({ kind, history = "joined", post, add, join }: NewGroup): void {
+    const others = kind === "channel" ? "admins" : "all";
+    const ofChannel = kind === "channel" ? { join: join ?? "admins" } : {};
+    this.#set(0, { role: "owner", history, post: post ?? others, add: add ?? others, ...ofChannel });
+  }
+
+  row(row: Conversation | Channel): void {
+    const { role, history, post, add } = row;
+    const join = "join" in row ? row.join : undefined;
+    const count = "member_count" in row ? row.member_count : undefined;
+    this.#set(row.last_seq, { role, history, post, add, join, count });
+  }
+
+  entry({ seq, sender_id, system }: Message, me: string): void {
+    if (!system) {
+      return;
+    }
+    const isOwn = sender_id === me;
+    const [joined, left] = [joiners({ system }), leavers({ system, sender_id })];
+    const count = system.event === "created" ? 0 : this.memberCount;
+    const isCounted = this.#known.count?.asOf === seq;
+    this.#set(seq, {
+      count: count === undefined || isCounted ? undefined : Math.max(count + joined.length - left.length, 0),
+      ...(joined.includes(me) ? { role: system.event === "created" && isOwn ? "owner" : "member" } : {}),
+      ...(left.includes(me) ? { role: "none" } : {}),
+    });
+    if (system.event === "role.changed") {
+      const transferred = isOwn && system.role === "owner" ? "admin" : undefined;
+      this.#set(seq, { role: system.user_id === me ? system.role : transferred });
+    } else if (system.event === "info.changed") {
+      const { history, post, add, join } = system;
+      this.#set(seq, { history, post, add, join });
+    }
+  }
+
+  /** Sets the fields that no later entry or row has set. */
+  #set(asOf: number, news: { [Name in keyof Known]: Known[Name] | undefined }): void {
+    const known: Record<string, { asOf: number; value: unknown }> = this.#known;
+    for (const [name, value] of Object.entries(news)) {
+      if (value !== undefined && asOf >= (known[name]?.asOf ?? 0)) {
+        known[name] = { asOf, value };
+      }
+    }
+  }
+
+  get rules(): Rules {
+    const { role: _, count: __, ...rules } = this.#known;
+    return Object.fromEntries(Object.entries(rules).map(([name, { value }]) => [name, value]));
+  }
+
+  get role(): Conversation["role"] {
+    return this.#known.role?.value;
+  }
+
+  get memberCount(): number | undefined {
+    return this.#known.count?.value;
+  }
+}
