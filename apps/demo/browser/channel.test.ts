@@ -59,6 +59,7 @@ test("a channel is made, joined by its id and from the list, and what its admin 
   await bea.message("While cal was away").waitFor();
   await cal.connection().click();
   await cal.message("While cal was away").waitFor();
+  await bea.hasRead("While cal was away");
   await bea.toChats();
   await abe.say("One more");
   await bea.hasUnread("Town <b>news</b>", 1);
@@ -85,6 +86,8 @@ test("a channel is made, joined by its id and from the list, and what its admin 
   await bea.channelPanel().getByRole("button", { name: "Leave the channel" }).click();
   await bea.confirm("Leave");
   await bea.chat("Town <b>news</b>").waitFor({ state: "detached" });
+  // The page has gone back in its history. Until then, it can't be loaded again.
+  await expect.poll(() => page.evaluate(() => history.state?.open ?? [])).not.toContain("bea");
   await page.reload();
   await abe.message("From the second admin").waitFor();
   await bea.isState("Online");

@@ -193,12 +193,21 @@ export class Pane {
       .waitFor();
   }
 
-  /** Waits until the frames have a read mark up to this message, which was on the screen for long enough. */
+  /** Waits until the client has reported this message as read: it was on the screen for long enough. */
+  async hasRead(text: string): Promise<void> {
+    const came = await this.#frames.filter({ hasText: text }).first().textContent();
+    const seq = new RegExp(`"seq":(\\d+)[^{}]*"body":"[^"]*${text}`).exec(came ?? "")?.[1];
+    await this.hasReported(Number(seq));
+  }
+
+  /** As `hasRead`, by the number of the message. */
   async hasReported(seq: number): Promise<void> {
-    await this.root
-      .getByText(new RegExp(`"seq":${seq},"id"`))
-      .first()
-      .waitFor();
+    const read = this.#frames.filter({ hasText: new RegExp(`read.*"seq":${seq},"id"`) });
+    await read.first().waitFor({ state: "attached" });
+  }
+
+  get #frames(): Locator {
+    return this.root.getByRole("list", { name: "Frames", includeHidden: true }).locator("li");
   }
 
   /** Returns the texts of all messages, top to bottom, without times. */
