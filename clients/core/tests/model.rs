@@ -57,7 +57,7 @@ struct Said {
     messages: Vec<Message>,
     delivered: Seq,
     read: Seq,
-    /// As far as the user's other devices have it.
+    /// As far as the user's other devices have it, or the user has read it in a view's page: no drain returns it.
     settled: Seq,
     archived: bool,
 }
@@ -238,6 +238,7 @@ impl Server {
                 let said = self.said.get_mut(&conversation_id).unwrap();
                 said.read = said.read.max(seq.min(said.last()));
                 said.delivered = said.delivered.max(said.read);
+                said.settled = said.settled.max(said.read);
                 ReadResult { unread: said.unread(), mentions: None }.into()
             }
             Action::Inbox(request) => self.inbox(&request).into(),

@@ -34,7 +34,7 @@ interface Said {
   messages: Frame[];
   delivered: number;
   read: number;
-  /** As far as the user's other devices have it. */
+  /** As far as the user's other devices have it, or the user has read it in a view's page: no drain returns it. */
   settled: number;
   archived: boolean;
 }
@@ -256,6 +256,7 @@ export class Server {
     const said = this.#said(conversation_id);
     said.read = Math.max(said.read, Math.min(seq, said.messages.length));
     said.delivered = Math.max(said.delivered, said.read);
+    said.settled = Math.max(said.settled, said.read);
     return { unread: this.#unread(said) };
   }
 
