@@ -76,6 +76,12 @@ impl Said {
         &self.messages[..end.min(self.messages.len())]
     }
 
+    fn read_to(&mut self, seq: Seq) {
+        self.read = self.read.max(seq.min(self.last()));
+        self.delivered = self.delivered.max(self.read);
+        self.settled = self.settled.max(self.read);
+    }
+
     fn unread(&self) -> u64 {
         let counts = |message: &&Message| {
             message.kind.counts() && message.sender_id != "alice" && !(message.seq == Seq::FIRST && self.is_deleted())
@@ -236,9 +242,7 @@ impl Server {
             }
             Action::Read(ReadRequest { conversation_id, seq }) => {
                 let said = self.said.get_mut(&conversation_id).unwrap();
-                said.read = said.read.max(seq.min(said.last()));
-                said.delivered = said.delivered.max(said.read);
-                said.settled = said.settled.max(said.read);
+                said.read_to(seq);
                 ReadResult { unread: said.unread(), mentions: None }.into()
             }
             Action::Inbox(request) => self.inbox(&request).into(),
