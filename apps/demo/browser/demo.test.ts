@@ -720,7 +720,7 @@ test("with the keyboard alone", async () => {
   await page.keyboard.press("Enter");
   await noa.hasUnread("mia", 1);
   expect((await tabTo("Open noa in a new tab")).outline).toBe("solid");
-  await tabTo("mia, 1 unread");
+  await tabTo("Mmia");
   await page.keyboard.press("Enter");
   await noa.message("hello noa").waitFor();
   await mia.hasTicks("hello noa", "Read");
@@ -739,7 +739,7 @@ test("on a phone, in the dark: one user at a time", async () => {
   expect(await paul.root.count()).toBe(0);
   await olga.say("The bakery has the seeded rolls again.");
   await olga.hasTicks("seeded rolls", "Delivered");
-  await page.getByRole("button", { name: "paul, 1 unread" }).click();
+  await page.getByRole("button", { name: "paul 1 unread" }).click();
   await paul.hasUnread("olga", 1);
   await paul.chat("olga").click();
   // The message has been on the screen for long enough.
@@ -760,7 +760,7 @@ test("on a phone, in the dark: one user at a time", async () => {
 
   await olga.connection().tap();
   // The row of the list can have the same name.
-  await page.getByRole("button", { name: "paul, 1 unread" }).first().tap();
+  await page.getByRole("button", { name: "paul 1 unread" }).first().tap();
   await paul.say("Out of the tunnel. Where are you?");
   await paul.hasTicks("Out of the tunnel.", "Stored");
   await page.getByRole("button", { name: "olga" }).first().tap();

@@ -39,7 +39,7 @@ test("a group is made by hand, three chat in it, and its owner changes who is in
   await gus.field().press("Enter");
   await fay.message("Ask @hal").locator(".mention").getByText("@hal").waitFor();
   await fay.say("Everybody, please");
-  await hal.root.getByRole("button", { name: "Summer <b>trip</b>, 2 unread, 1 for you" }).waitFor();
+  await hal.root.getByRole("button", { name: /Summer <b>trip<.b>.* 1 for you 2 unread/ }).waitFor();
   await hal.chat("Summer <b>trip</b>").click();
   await hal.message("2 unread messages").waitFor();
   expect(await hal.root.locator(".message.named").count()).toBe(1);
@@ -210,7 +210,7 @@ test("a group on a phone", async () => {
   await oda.makeGroup("Book club, which reads long titles", "pip, roy");
   await oda.say("Who has the book?");
   await oda.hasTicks("Who has the book?", "Delivered");
-  await page.getByRole("button", { name: "pip, 1 unread" }).click();
+  await page.getByRole("button", { name: "pip 1 unread" }).click();
   await pip.chat("Book club").click();
   await pip.say("Roy has it");
   await page.getByRole("button", { name: "oda" }).first().click();

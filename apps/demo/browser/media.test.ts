@@ -94,7 +94,7 @@ test("a picture goes by the button, the clipboard and the mouse, is looked at, a
   await give(bor, "paste", photo);
   await ada.root.getByRole("button", { name: "Look at: Photo from bor" }).locator("img.seen").waitFor();
   await give(ada, "drop", report);
-  const save = bor.root.getByRole("button", { name: "Save Report <1>.html, from ada" });
+  const save = bor.root.getByRole("button", { name: "Save Report <1>.html from ada" });
   await save.getByText("25 bytes").waitFor();
   const [download] = await Promise.all([page.waitForEvent("download"), save.click()]);
   expect(download.suggestedFilename()).toMatch(/^Report .1.\.html$/);
@@ -206,7 +206,7 @@ test("what can't be sent says why, and can be tried again; what is too large is 
   await fox.root.locator(".composer").getByRole("button", { name: "Unblock eda" }).click();
   await fox.field().waitFor();
   await eda.root.getByRole("button", { name: "Try again" }).click();
-  await fox.root.getByRole("button", { name: "Save Report <1>.html, from eda" }).waitFor();
+  await fox.root.getByRole("button", { name: "Save Report <1>.html from eda" }).waitFor();
   expect(await eda.message("Not sent").count()).toBe(0);
   await give(eda, "paste", { name: "nothing.txt", mimeType: "text/plain", buffer: Buffer.alloc(0) });
   await eda.isSet("Not sent: bytes: must be 1 to 104857600");
@@ -218,7 +218,7 @@ test("a file of 20 MiB goes in parts", async () => {
   const [gro, hen] = await inOneChat(page, "gro", "hen");
   const large = { name: "large.bin", mimeType: "application/zip", buffer: Buffer.alloc(20 * 1024 * 1024, 7) };
   await gro.attach(large);
-  const save = hen.root.getByRole("button", { name: "Save large.bin, from gro" });
+  const save = hen.root.getByRole("button", { name: "Save large.bin from gro" });
   await save.getByText("21 MB").waitFor();
   const [download] = await Promise.all([page.waitForEvent("download"), save.click()]);
   expect((await readFile(await download.path())).equals(large.buffer)).toBe(true);
@@ -309,8 +309,8 @@ test("without a microphone, and with what can't be read, the chat says why; a ph
   await mia.root.getByRole("button", { name: "Send the recording" }).click();
   await mia.isSet("Not sent: what was recorded is no sound that this browser can read");
   await mia.attach([photo, report]);
-  await nedda.root.getByRole("button", { name: "Save lake.png, from mia" }).waitFor();
-  await nedda.root.getByRole("button", { name: "Save Report <1>.html, from mia" }).waitFor();
+  await nedda.root.getByRole("button", { name: "Save lake.png from mia" }).waitFor();
+  await nedda.root.getByRole("button", { name: "Save Report <1>.html from mia" }).waitFor();
   await page.evaluate(() => {
     navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException("no", "NotAllowedError"));
   });
@@ -354,7 +354,7 @@ test("a picture that moves goes on moving, and no picture tells where it was tak
   const told = Buffer.concat([Buffer.from([0xff, 0xe1, 0, 10]), Buffer.from("Exif\0\0GP")]);
   const broken = Buffer.concat([Buffer.from([0xff, 0xd8]), told, Buffer.from([0xff, 0xda, 0, 2, 1, 2, 3])]);
   await rex.attach({ name: "broken.jpg", mimeType: "image/jpeg", buffer: broken });
-  const save = sid.root.getByRole("button", { name: "Save broken.jpg, from rex" });
+  const save = sid.root.getByRole("button", { name: "Save broken.jpg from rex" });
   await save.waitFor();
   const [download] = await Promise.all([page.waitForEvent("download"), save.click()]);
   expect([...(await readFile(await download.path()))]).toEqual([0xff, 0xd8, 0xff, 0xda, 0, 2, 1, 2, 3]);

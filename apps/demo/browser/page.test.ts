@@ -39,7 +39,7 @@ test("unread messages are in the title of the tab, on the arrow back, and in a n
   await pia.isState("Online");
   expect(await page.title()).toBe("Pigeonhole");
   await pia.say("Are you there?");
-  await page.getByRole("button", { name: "rob, 1 unread" }).waitFor();
+  await page.getByRole("button", { name: "rob 1 unread" }).waitFor();
   expect(await page.title()).toBe("(1) Pigeonhole");
   expect(await shown()).toEqual(["pia: Are you there?"]);
   await page.evaluate(() =>

@@ -186,11 +186,8 @@ export class Pane {
 
   /** The list's number of unread messages. */
   async hasUnread(peer: string, count: number): Promise<void> {
-    const name = count > 0 ? `${peer}, ${count} unread` : peer;
-    await this.root
-      .getByRole("button", { name, exact: count > 0 })
-      .first()
-      .waitFor();
+    const unread = count > 0 ? { hasText: `${count} unread` } : { hasNotText: " unread" };
+    await this.chat(peer).filter(unread).waitFor();
   }
 
   /** Waits until the client has reported this message as read: it was on the screen for long enough. */

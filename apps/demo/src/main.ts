@@ -2,6 +2,7 @@
 
 import { hasBegunAnew } from "./local.ts";
 import { pane } from "./pane.ts";
+import { count as showCount } from "./view/avatar.ts";
 import { h, put } from "./view/dom.ts";
 import { permission } from "./view/notify.ts";
 
@@ -25,11 +26,7 @@ const panes = users.map((user, at) => {
     unread: (count) => {
       counts[at] = count;
       entitle();
-      const tab = tabs[at];
-      tab?.replaceChildren(user, h("span", { class: "badge" }, count > 0 ? String(count) : ""));
-      if (tab) {
-        put(tab, "aria-label", count > 0 && `${user}, ${count} unread`);
-      }
+      showCount(tabs[at]?.lastElementChild ?? null, count, "unread");
     },
   });
 });
@@ -42,7 +39,9 @@ function entitle(): void {
 }
 
 // For screens with room for one user only.
-const tabs = users.map((user, at) => h("button", { type: "button", click: () => turnTo(at) }, user));
+const tabs = users.map((user, at) =>
+  h("button", { type: "button", click: () => turnTo(at) }, user, h("span", { class: "badge" })),
+);
 
 function turnTo(shown: number): void {
   panes.forEach((pane, at) => {

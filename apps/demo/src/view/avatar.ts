@@ -8,6 +8,11 @@ export function avatar(user: string): HTMLElement {
   return element;
 }
 
+/** Shows a number in a badge, with the words that a screen reader adds; nothing for 0. */
+export function count(badge: Element | null, number: number, words: string, shown = String(number)): void {
+  badge?.replaceChildren(...(number > 0 ? [shown, h("span", { class: "hidden" }, ` ${words}`)] : []));
+}
+
 export function hue(user: string): number {
   let hue = 0;
   for (const letter of user) {

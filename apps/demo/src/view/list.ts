@@ -3,7 +3,7 @@
 import type { ChatRow, Message, NewGroup as NewGroupOf } from "@pigeonhole/client";
 import { lineOf, nameOf, typingIn } from "../rows.ts";
 import { said } from "../said.ts";
-import { avatar } from "./avatar.ts";
+import { avatar, count } from "./avatar.ts";
 import { Channels } from "./channels.ts";
 import { fill, h, type Item, icon, put } from "./dom.ts";
 import { NewGroup } from "./new-group.ts";
@@ -219,13 +219,11 @@ function show(element: HTMLElement, row: ChatRow, me: string, isOpen: boolean): 
   set(".preview", typing || lineOf(row, me, isOpen));
   element.querySelector(".preview")?.classList.toggle("writing", typing !== "");
   element.querySelector(".preview")?.classList.toggle("failed", line?.progress?.state === "failed");
-  set(".count", unread > 0 ? String(unread) : "");
-  set(".named", mentions > 0 ? "@" : "");
+  count(element.querySelector(".count"), unread, "unread");
+  count(element.querySelector(".named"), mentions, `${mentions} for you`, "@");
   const button = element.querySelector(".chat");
   if (button) {
     put(button, "aria-current", isOpen && "true");
-    const parts = [`${name}, ${unread} unread`, mentions > 0 && `${mentions} for you`, isMuted && "muted"];
-    put(button, "aria-label", unread > 0 && parts.filter(Boolean).join(", "));
   }
   const mark = element.querySelector(".muted");
   if (mark) {

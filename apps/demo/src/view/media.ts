@@ -127,8 +127,16 @@ function file({ media, body, by, url }: Shown): HTMLElement {
       why.textContent = "Can’t be fetched. Try again";
     }
   };
-  const button = { type: "button", class: "file", tabindex: -1, click: save, "aria-label": `Save ${name}, from ${by}` };
-  const words = h("span", { class: "texts" }, h("span", { class: "name", dir: "auto" }, name), why);
+  const button = { type: "button", class: "file", tabindex: -1, click: save };
+  const hidden = (words: string) => h("span", { class: "hidden" }, words);
+  const words = h(
+    "span",
+    { class: "texts" },
+    hidden("Save"),
+    h("span", { class: "name", dir: "auto" }, name),
+    hidden(`from ${by}`),
+    why,
+  );
   return h("button", { ...button, title: body || undefined }, icon("file"), words);
 }
 
