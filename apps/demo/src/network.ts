@@ -23,7 +23,9 @@ export class Network {
     this.#passed = passed;
     this.#turned = turned;
     this.#others = new BroadcastChannel(this.#name);
-    this.#others.onmessage = ({ data }: MessageEvent<Passed | null>) => (data ? passed(data) : this.#take());
+    this.#others.onmessage = ({ data }: MessageEvent<Passed>) => passed(data);
+    // Not a message: it can come before the other tab's change is visible here.
+    addEventListener("storage", ({ key }) => key === this.#name && this.#take());
   }
 
   get isCut(): boolean {
@@ -36,7 +38,6 @@ export class Network {
     } else {
       localStorage.setItem(this.#name, "yes");
     }
-    this.#others.postMessage(null);
     this.#take();
   }
 
