@@ -75,7 +75,7 @@ lints: tools
 [private]
 clippy:
     @# Not --all-targets, which checks every library twice, also those that have no tests.
-    cargo clippy --locked --workspace --lib --bins --tests --test hostile --test soak_kotlin --examples -- -D warnings
+    cargo clippy --locked --workspace --lib --bins --tests --test hostile --test soak_clients --examples -- -D warnings
 
 # Count what keeps the tree readable, beside the ceilings of tools/house.toml
 house:
@@ -213,11 +213,12 @@ explore:
 soak messages="10000" seed="1":
     PIGEONHOLE_MESSAGES={{messages}} PIGEONHOLE_SEED={{seed}} cargo test --profile optimised --workspace --test soak -- --nocapture
 
-# Run users of the Rust and Kotlin clients over such a server, kill them, and check what they show. Needs Maven and JDK 17
-soak-kotlin messages="10000" seed="1": kotlin-library
+# Run users of the Rust, Kotlin and web clients over such a server, kill them, and check what they show. Needs Maven and JDK 17
+soak-clients messages="10000" seed="1": kotlin-library node
+    cd clients/web && npm run build
     mvn -q -B -f clients/kotlin/pom.xml test-compile org.apache.maven.plugins:maven-dependency-plugin:3.9.0:build-classpath \
         -Dmdep.outputFile={{justfile_directory()}}/target/kotlin/classpath
-    PIGEONHOLE_MESSAGES={{messages}} PIGEONHOLE_SEED={{seed}} cargo test --profile optimised --workspace --test soak_kotlin -- --nocapture
+    PIGEONHOLE_MESSAGES={{messages}} PIGEONHOLE_SEED={{seed}} cargo test --profile optimised --workspace --test soak_clients -- --nocapture
 
 # Let AWS fail for one user, row or object in each stream, and measure the other users: minutes
 hostile users="200":
@@ -239,7 +240,7 @@ nightly:
     #!/usr/bin/env bash
     set -u
     failed=()
-    for part in advisories rustdoc reference package-check samples-check kotlin pack quickstarts shrink swift "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" "soak-kotlin 10000 $(date +%Y%m%d)" explore mutants; do
+    for part in advisories rustdoc reference package-check samples-check kotlin pack quickstarts shrink swift "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" "soak-clients 10000 $(date +%Y%m%d)" explore mutants; do
         echo "== $part"
         just $part || failed+=("$part")
     done

@@ -1,4 +1,4 @@
-// One user of the soak with Rust and Kotlin clients, which starts this program, and kills it at any time. The user
+// One user of the soak with clients of all languages, which starts this program, and kills it at any time. The user
 // sends messages "1", "2" … to each peer, and keeps a view of each conversation open.
 //
 // The arguments are `URL TOKEN USER FOLDER PEER,PEER… MESSAGES`, with the number of messages to each peer.
@@ -82,7 +82,7 @@ private class Room(private val me: String, private val peer: String, private val
                         add(message?.seq)
                         add(message?.senderId)
                         add(message?.body ?: it.toString())
-                        add(message?.progress?.let { progress -> progress::class.simpleName })
+                        add(message?.progress?.let { progress -> progress::class.simpleName?.lowercase() })
                     }
                 }
             }

@@ -1,9 +1,9 @@
-//! Users of the Rust client and of the Kotlin client chat in pairs, over a server with faults and sockets that are cut.
-//! Kotlin apps are killed at any time and started again, Rust apps are closed and opened again. At the end, the server
-//! has each message once and in order, and the views of both users show exactly that.
+//! Users of the Rust, the Kotlin and the web client chat in pairs, over a server with faults and sockets that are cut.
+//! Kotlin and Node apps are killed at any time and started again, Rust apps are closed and opened again. At the end, the
+//! server has each message once and in order, and the views of both users show exactly that.
 //!
-//! `just soak-kotlin MESSAGES SEED` builds the Kotlin client and runs this. The seed decides each choice of users and
-//! faults; the order of these choices depends on the machine.
+//! `just soak-clients MESSAGES SEED` builds the clients and runs this. The seed decides each choice of users and faults;
+//! the order of these choices depends on the machine.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 mod faults;
@@ -24,17 +24,17 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-const USERS: [&str; 6] = ["rust-1", "rust-2", "rust-3", "kotlin-1", "kotlin-2", "kotlin-3"];
+const USERS: [&str; 6] = ["rust-1", "rust-2", "kotlin-1", "kotlin-2", "node-1", "node-2"];
 /// One call to AWS in this many fails.
 const FAULT_ONE_IN: u32 = 40;
 /// A user's network breaks at one in this many own messages.
 const CUT_ONE_IN: u32 = 30;
 /// A user's app ends at one in this many own messages.
 const END_ONE_IN: u32 = 50;
-/// One Kotlin app in this many is killed soon after its start, perhaps before it has opened its store.
+/// One app in this many is killed soon after its start, perhaps before it has opened its store.
 const END_EARLY_ONE_IN: u32 = 4;
 const EARLY_MS: std::ops::Range<u64> = 100..3_000;
-/// Messages of a Rust user to a peer that wait for the server's reply. The Kotlin program has the same number.
+/// Messages of a Rust user to a peer that wait for the server's reply. The other programs have the same number.
 const UNDER_WAY_MAX: u64 = 8;
 /// If nothing changes for this long, what is missing counts as lost.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -81,7 +81,7 @@ struct User {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rust_and_kotlin_clients_show_each_message_once_and_in_order() {
+async fn all_clients_show_each_message_once_and_in_order() {
     let parameter =
         |name, otherwise: u64| std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"));
     let (messages, seed) = (parameter("PIGEONHOLE_MESSAGES", 3_000), parameter("PIGEONHOLE_SEED", 1));
@@ -93,10 +93,10 @@ async fn rust_and_kotlin_clients_show_each_message_once_and_in_order() {
     })
     .await;
     let (server, started) = (proxy.server().await, Instant::now());
-    let folder = std::env::temp_dir().join(format!("pigeonhole-soak-kotlin-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("pigeonhole-soak-clients-{}", std::process::id()));
     faults.begin();
 
-    let (mut rusts, mut kotlins) = (JoinSet::new(), JoinSet::new());
+    let (mut rusts, mut programs) = (JoinSet::new(), JoinSet::new());
     for (number, name) in USERS.into_iter().enumerate() {
         let rng = Rng::with_seed(seed.wrapping_mul(1_000_003).wrapping_add(number as u64));
         let said = USERS.into_iter().filter(|peer| *peer != name).map(|peer| (peer, 0)).collect();
@@ -107,11 +107,11 @@ async fn rust_and_kotlin_clients_show_each_message_once_and_in_order() {
         if name.starts_with("rust") {
             rusts.spawn(Rust::chat(user));
         } else {
-            kotlins.spawn(Kotlin::chat(user));
+            programs.spawn(Program::chat(user));
         }
     }
     // Panics if a user has.
-    let (mut rusts, mut kotlins) = (rusts.join_all().await, kotlins.join_all().await);
+    let (mut rusts, mut programs) = (rusts.join_all().await, programs.join_all().await);
 
     let (mut reports, mut since) = (BTreeMap::new(), Instant::now());
     while !is_settled(&reports, each) && since.elapsed() < PATIENCE {
@@ -119,7 +119,7 @@ async fn rust_and_kotlin_clients_show_each_message_once_and_in_order() {
         for app in &mut rusts {
             now.insert(app.user.name, app.report().await);
         }
-        for app in &mut kotlins {
+        for app in &mut programs {
             now.insert(app.user.name, app.report().await);
         }
         if now != reports {
@@ -128,7 +128,7 @@ async fn rust_and_kotlin_clients_show_each_message_once_and_in_order() {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     let mut counts = Counts::default();
-    for user in rusts.iter().map(|app| &app.user).chain(kotlins.iter().map(|app| &app.user)) {
+    for user in rusts.iter().map(|app| &app.user).chain(programs.iter().map(|app| &app.user)) {
         counts.ends += user.counts.ends;
         counts.cuts += user.counts.cuts;
         counts.reconnects += user.counts.reconnects;
@@ -148,7 +148,7 @@ async fn rust_and_kotlin_clients_show_each_message_once_and_in_order() {
         tally.calls,
         wrong.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", "),
     );
-    for app in kotlins {
+    for app in programs {
         app.end().await;
     }
     assert!(wrong.iter().all(|(_, count)| *count == 0), "{wrong:?}; the apps' files are in {}", folder.display());
@@ -305,14 +305,14 @@ async fn whole(view: &mut View<Screen>) -> Screen {
     }
 }
 
-/// A user with the Kotlin client, in a process of its own.
-struct Kotlin {
+/// A user with another client, in a process of its own.
+struct Program {
     user: User,
     process: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
-impl Kotlin {
+impl Program {
     async fn chat(mut user: User) -> Self {
         loop {
             let (process, lines) = Self::start(&user);
@@ -339,7 +339,7 @@ impl Kotlin {
     /// Follows the user until all is in the outbox, or it is time for a kill. Returns whether all is.
     async fn talk(&mut self, kills: bool) -> bool {
         loop {
-            let line = self.lines.next_line().await.unwrap().expect("the Kotlin app runs until it is killed");
+            let line = self.lines.next_line().await.unwrap().expect("the app runs until it is killed");
             if line == "all" {
                 return true;
             }
@@ -357,15 +357,7 @@ impl Kotlin {
 
     fn start(user: &User) -> (Child, Lines<BufReader<ChildStdout>>) {
         let peers: Vec<&str> = user.said.keys().copied().collect();
-        let mut process = Command::new("java")
-            .args([
-                "-Xmx256m",
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
-                "-cp",
-                &classpath(),
-                "dev.pigeonhole.SoakKt",
-            ])
+        let mut process = client(user.name)
             .args([&user.network.url(), &user.server.token(user.name), user.name])
             .arg(&user.folder)
             .args([peers.join(","), user.messages.to_string()])
@@ -373,26 +365,26 @@ impl Kotlin {
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
-            .expect("Java is there");
+            .expect("Java and Node are there");
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         (process, lines)
     }
 
     async fn tell(&mut self, what: &str) {
-        self.process.stdin.as_mut().unwrap().write_all(what.as_bytes()).await.expect("the Kotlin app runs");
+        self.process.stdin.as_mut().unwrap().write_all(what.as_bytes()).await.expect("the app runs");
     }
 
     async fn report(&mut self) -> Report {
         self.tell("report\n").await;
         let mut report = Report::default();
         loop {
-            let line = self.lines.next_line().await.unwrap().expect("the Kotlin app runs until its end");
+            let line = self.lines.next_line().await.unwrap().expect("the app runs until its end");
             match serde_json::from_str(&line) {
                 Ok(Value::Number(outbox)) => {
                     report.outbox = outbox.as_u64().unwrap();
                     return report;
                 }
-                Ok(seen) => _ = report.seen.insert(seen["peer"].as_str().unwrap().to_owned(), of_kotlin(&seen)),
+                Ok(seen) => _ = report.seen.insert(seen["peer"].as_str().unwrap().to_owned(), of_program(&seen)),
                 Err(_) => _ = self.user.take(&line),
             }
         }
@@ -404,10 +396,10 @@ impl Kotlin {
     }
 }
 
-fn of_kotlin(seen: &Value) -> Seen {
+fn of_program(seen: &Value) -> Seen {
     let items = seen["items"].as_array().unwrap();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let is_over = |item: &&Value| matches!(item[3].as_str(), None | Some("Delivered" | "Read"));
+    let is_over = |item: &&Value| matches!(item[3].as_str(), None | Some("delivered" | "read"));
     Seen {
         entries: items.iter().map(|it| (it[0].as_u64().unwrap_or_default(), text(&it[1]), text(&it[2]))).collect(),
         unread: seen["unread"].as_u64().unwrap(),
@@ -415,10 +407,29 @@ fn of_kotlin(seen: &Value) -> Seen {
     }
 }
 
+/// The program of the user's client, which the user's arguments follow.
+fn client(user: &str) -> Command {
+    if user.starts_with("node") {
+        let mut node = Command::new("node");
+        node.arg(template::workspace_root().join("clients/web/scripts/soak.js"));
+        return node;
+    }
+    let mut java = Command::new("java");
+    java.args([
+        "-Xmx256m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        &classpath(),
+        "dev.pigeonhole.SoakKt",
+    ]);
+    java
+}
+
 /// The classes of the Kotlin client, of its tests, and what they need.
 fn classpath() -> String {
     let built = template::workspace_root().join("target/kotlin");
-    let others = std::fs::read_to_string(built.join("classpath")).expect("`just soak-kotlin` has written it");
+    let others = std::fs::read_to_string(built.join("classpath")).expect("`just soak-clients` has written it");
     let own = |part: &str| built.join("maven").join(part).display().to_string();
     [own("test-classes"), own("classes"), others.trim().to_owned()].join(":")
 }
@@ -429,7 +440,7 @@ impl User {
         self.counts.cuts += 1;
     }
 
-    /// Takes a line of the Kotlin app. Returns whether a new message is in the outbox.
+    /// Takes a line of the program. Returns whether a new message is in the outbox.
     fn take(&mut self, line: &str) -> bool {
         let mut words = line.split(' ');
         match (words.next(), words.next(), words.next()) {
@@ -456,7 +467,7 @@ impl User {
     }
 }
 
-/// Waits are shorter than usual where they would only lengthen the run. The Kotlin program has the same.
+/// Waits are shorter than usual where they would only lengthen the run. The other programs have the same.
 fn timing() -> Timing {
     Timing {
         retry_first: Duration::from_millis(50),
