@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, MENTIONS_MAX};
 use wire::{
-    AllowedTo, ClientMsgId, ConversationKind, CreateRequest, HistoryFrom, JoinBy, Message, Seq, System, Target, Title,
-    UserId, body_fits, mentions_fit,
+    AllowedTo, ClientMsgId, ConversationKind, CreateRequest, HistoryFrom, JoinBy, Message, Role, Seq, System, Target,
+    Title, UserId, body_fits, mentions_fit,
 };
 
 use crate::Error;
@@ -200,4 +200,17 @@ pub(crate) fn leavers(entry: &Message) -> &[UserId] {
         Some(System::MemberLeft {}) => std::slice::from_ref(&entry.sender_id),
         _ => &[],
     }
+}
+
+/// Returns the users whose role an entry of a group changes, with their new roles. Users who leave have none then.
+pub(crate) fn roles_of(entry: &Message) -> Vec<(&UserId, Role)> {
+    if let Some(System::RoleChanged { user_id, role }) = &entry.system {
+        // The owner who makes another member the owner is an admin then.
+        let before = (*role == Role::Owner).then_some((&entry.sender_id, Role::Admin));
+        return std::iter::once((user_id, *role)).chain(before).collect();
+    }
+    let is_creator = |user: &UserId| matches!(entry.system, Some(System::Created { .. })) && *user == entry.sender_id;
+    let role_of = |user| if is_creator(user) { Role::Owner } else { Role::Member };
+    let joined = joiners(entry).iter().map(|user| (user, role_of(user)));
+    joined.chain(leavers(entry).iter().map(|user| (user, Role::None))).collect()
 }

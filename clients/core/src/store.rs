@@ -9,14 +9,14 @@ mod memory;
 use serde::{Deserialize, Serialize};
 use wire::limits::PREVIEW_CHARS_MAX;
 use wire::{
-    Conversation, ConversationId, GroupMember, HistoryResult, Kind, LastMessage, Member, Message, Role, Seq, Settings,
-    Side, System, Target, UserId, direct_conversation_id,
+    Channel, Conversation, ConversationId, GroupMember, HistoryResult, Kind, LastMessage, Member, Message, Role, Seq,
+    Settings, Side, System, Target, UserId, direct_conversation_id,
 };
 
 pub use memory::MemStore;
 
 use crate::chat::{Rules, Standing};
-use crate::group::{Draft, EVERYBODY};
+use crate::group::{Draft, EVERYBODY, joiners, roles_of};
 use crate::saved::StorageChange;
 use crate::timeline::changes::{Changes, keep_text};
 
@@ -36,6 +36,10 @@ pub enum Write {
     },
     /// A row of the chat list. A row that is older than the stored one changes nothing.
     Row(Conversation),
+    /// A row of the list of channels, in the same way.
+    Channel(Channel),
+    /// The user is not a member of this channel any more. The store removes its row and its messages.
+    Gone(ConversationId),
     /// The user has read a conversation.
     Read {
         /// The conversation.
@@ -244,6 +248,18 @@ pub trait Tables {
     /// The row can't be written.
     fn set_row(&mut self, row: &Conversation) -> Result<(), Self::Error>;
 
+    /// Returns a conversation's row of the list of channels.
+    ///
+    /// # Errors
+    /// The row can't be read.
+    fn channel(&mut self, id: &ConversationId) -> Result<Option<Channel>, Self::Error>;
+
+    /// Replaces or removes a row of the list of channels.
+    ///
+    /// # Errors
+    /// The row can't be written.
+    fn set_channel(&mut self, id: &ConversationId, row: Option<&Channel>) -> Result<(), Self::Error>;
+
     /// Returns the first entry that the user can see, or zero.
     ///
     /// # Errors
@@ -314,7 +330,9 @@ pub fn apply<T: Tables>(tables: &mut T, me: &UserId, write: &Write) -> Result<()
         Write::Entry(entry) => {
             fold(tables, me, entry, false)?;
             add_span(tables, &entry.conversation_id, Span { from: entry.seq, to: entry.seq })?;
-            listed(tables, me, entry)
+            listed(tables, me, entry)?;
+            listed_channel(tables, me, entry)?;
+            follow_members(tables, entry)
         }
         Write::Page { conversation_id, side, page } => {
             for entry in &page.messages {
@@ -337,19 +355,44 @@ pub fn apply<T: Tables>(tables: &mut T, me: &UserId, write: &Write) -> Result<()
                 row.first_seq.map_or(Ok(()), |first_seq| hide_below(tables, &row.conversation_id, first_seq))
             }
         },
-        Write::Read { conversation_id, seq, unread, mentions } => match tables.row(conversation_id)? {
-            Some(row) if row.read_seq <= *seq => {
-                list(tables, Conversation { read_seq: *seq, unread: *unread, mentions: *mentions, ..row })
+        Write::Channel(row) => match tables.channel(&row.conversation_id)? {
+            Some(known) if known.last_seq > row.last_seq => Ok(()),
+            known => {
+                list_channel(tables, row.clone())?;
+                if let Some(known) = known {
+                    raise_own(tables, &row.conversation_id, known.read_seq, known.read_seq)?;
+                }
+                hide_below(tables, &row.conversation_id, row.first_seq)
             }
-            _ => Ok(()),
         },
+        Write::Gone(conversation_id) => {
+            tables.set_channel(conversation_id, None)?;
+            tables.set_members(conversation_id, &[])?;
+            tables.remove_below(conversation_id, Seq::MAX)?;
+            tables.set_spans(conversation_id, &[])
+        }
+        Write::Read { conversation_id, seq, unread, mentions } => {
+            let (seq, unread) = (*seq, *unread);
+            if let Some(row) = tables.channel(conversation_id)?.filter(|row| row.read_seq <= seq) {
+                list_channel(tables, Channel { read_seq: seq, unread, ..row })?;
+            }
+            match tables.row(conversation_id)? {
+                Some(row) if row.read_seq <= seq => {
+                    list(tables, Conversation { read_seq: seq, unread, mentions: *mentions, ..row })
+                }
+                _ => Ok(()),
+            }
+        }
         Write::Marks { conversation_id, members } => {
             raise(tables, conversation_id, members)?;
             let own = members.iter().find(|member| member.user_id == *me);
             own.map_or(Ok(()), |own| raise_own(tables, conversation_id, own.delivered_seq, own.read_seq))
         }
         Write::Settings(settings) => set(tables, me, settings),
-        Write::Members { conversation_id, members } => replace(tables, conversation_id, members),
+        Write::Members { conversation_id, members } => {
+            let known = tables.members(conversation_id)?;
+            tables.set_members(conversation_id, &listed_members(&known, members))
+        }
         Write::Draft { target, draft } => tables.set_draft(target, draft.as_ref()),
         Write::Place { conversation_id, seq, path } => place(tables, conversation_id, *seq, path.as_deref()),
         Write::Removed(path) => tables.set_unneeded(path, false),
@@ -399,16 +442,20 @@ fn fold<T: Tables>(tables: &mut T, me: &UserId, entry: &Message, from_page: bool
         tables.set_place(id, seq, None)?;
         tables.set_unneeded(&path, true)?;
     }
-    let Some(row) = tables.row(id)?.filter(|row| row.last_message.seq == seq) else { return Ok(()) };
-    let last_message = match folded.message() {
+    let now = |last: LastMessage| match folded.message() {
         Some(message) => last_message(message),
         // The server's row has text of a message that the store lacks.
-        None if entry.kind == Kind::Delete => {
-            LastMessage { preview: String::new(), deleted: true, ..row.last_message.clone() }
-        }
-        None => return Ok(()),
+        None if entry.kind == Kind::Delete => LastMessage { preview: String::new(), deleted: true, ..last },
+        None => last,
     };
-    tables.set_row(&Conversation { last_message, ..row })
+    if let Some(row) = tables.row(id)?.filter(|row| row.last_message.seq == seq) {
+        return tables.set_row(&Conversation { last_message: now(row.last_message.clone()), ..row });
+    }
+    match tables.channel(id)? {
+        Some(Channel { last_message: Some(last), .. }) if last.seq != seq => Ok(()),
+        Some(row) => tables.set_channel(id, Some(&Channel { last_message: row.last_message.clone().map(now), ..row })),
+        None => Ok(()),
+    }
 }
 
 /// Returns the range that a page makes whole.
@@ -443,11 +490,18 @@ fn hide_below<T: Tables>(tables: &mut T, id: &ConversationId, first_seq: Seq) ->
     }
     tables.set_floor(id, first_seq)?;
     cut_spans(tables, id, first_seq)?;
+    if let Some(row) = tables.channel(id)? {
+        list_channel(tables, row)?;
+    }
     tables.row(id)?.map_or(Ok(()), |row| list(tables, row))
 }
 
 /// Takes the user's marks, which the user has set here or on another device.
 fn raise_own<T: Tables>(tables: &mut T, id: &ConversationId, delivered: Seq, read: Seq) -> Result<(), T::Error> {
+    if let Some(row) = tables.channel(id)?.filter(|row| row.read_seq < read) {
+        let unread = row.unread.min(row.last_seq.above(read));
+        tables.set_channel(id, Some(&Channel { read_seq: read, unread, ..row }))?;
+    }
     let Some(mut row) = tables.row(id)? else { return Ok(()) };
     row.delivered_seq = row.delivered_seq.max(delivered);
     if row.read_seq < read {
@@ -464,6 +518,11 @@ fn set<T: Tables>(tables: &mut T, me: &UserId, settings: &Settings) -> Result<()
         Settings::Conversation { conversation_id, .. } => conversation_id.clone(),
         Settings::User { user_id, .. } => direct_conversation_id(me, user_id),
     };
+    if let (Settings::Conversation { set, .. }, Some(mut row)) = (settings, tables.channel(&id)?) {
+        row.muted_until = set.muted_until.unwrap_or(row.muted_until);
+        row.archived = set.archived.unwrap_or(row.archived);
+        tables.set_channel(&id, Some(&row))?;
+    }
     let Some(mut row) = tables.row(&id)? else { return Ok(()) };
     match settings {
         Settings::Conversation { set, .. } => {
@@ -516,8 +575,8 @@ fn raise<T: Tables>(tables: &mut T, id: &ConversationId, came: &[Member]) -> Res
     tables.set_members(id, &members)
 }
 
-fn replace<T: Tables>(tables: &mut T, id: &ConversationId, came: &[GroupMember]) -> Result<(), T::Error> {
-    let known = tables.members(id)?;
+/// Returns the members that a list of the server has. Their known marks stay.
+pub(crate) fn listed_members(known: &[KnownMember], came: &[GroupMember]) -> Vec<KnownMember> {
     let marks = |user_id: &UserId| {
         let member = known.iter().find(|member| member.user_id == *user_id);
         member.map_or((Seq::ZERO, Seq::ZERO), |member| (member.delivered_seq, member.read_seq))
@@ -526,7 +585,29 @@ fn replace<T: Tables>(tables: &mut T, id: &ConversationId, came: &[GroupMember])
         let (delivered_seq, read_seq) = marks(user_id);
         KnownMember { user_id: user_id.clone(), joined: Some((*role, *joined_seq)), delivered_seq, read_seq }
     });
-    tables.set_members(id, &members.collect::<Vec<_>>())
+    members.collect()
+}
+
+/// Takes what an entry changes of the members. An entry from before a join is of an earlier membership.
+pub(crate) fn change_members(members: &mut Vec<KnownMember>, entry: &Message) {
+    for (user_id, role) in roles_of(entry) {
+        let is_joined_before = |member: &KnownMember| {
+            member.user_id == *user_id && member.joined.is_none_or(|(_, joined_seq)| joined_seq < entry.seq)
+        };
+        if joiners(entry).contains(user_id) {
+            members.retain(|member| !is_joined_before(member));
+            if members.iter().all(|member| member.user_id != *user_id) {
+                let (joined, delivered_seq, read_seq) = (Some((role, entry.seq)), Seq::ZERO, Seq::ZERO);
+                members.push(KnownMember { user_id: user_id.clone(), joined, delivered_seq, read_seq });
+            }
+        } else if role == Role::None {
+            members.retain(|member| !is_joined_before(member));
+        } else if let Some(member) = members.iter_mut().find(|member| is_joined_before(member))
+            && let Some((known, _)) = &mut member.joined
+        {
+            *known = role;
+        }
+    }
 }
 
 /// Replaces a row of the chat list, without the text of a message that the user can no longer see.
@@ -536,6 +617,51 @@ fn list<T: Tables>(tables: &mut T, mut row: Conversation) -> Result<(), T::Error
         row.last_message.system = None;
     }
     tables.set_row(&row)
+}
+
+/// As [`list`], for a channel.
+fn list_channel<T: Tables>(tables: &mut T, mut row: Channel) -> Result<(), T::Error> {
+    let id = row.conversation_id.clone();
+    let floor = tables.floor(&id)?;
+    if let Some(last) = row.last_message.as_mut().filter(|last| last.seq < floor) {
+        last.preview.clear();
+        last.system = None;
+    }
+    tables.set_channel(&id, Some(&row))
+}
+
+/// Brings the row of a channel up to a new entry.
+fn listed_channel<T: Tables>(tables: &mut T, me: &UserId, entry: &Message) -> Result<(), T::Error> {
+    let row = tables.channel(&entry.conversation_id)?.filter(|row| row.last_seq < entry.seq);
+    let Some(mut row) = row else { return Ok(()) };
+    if let Some(System::InfoChanged { title: Some(title), .. }) = &entry.system {
+        row.title = title.as_str().to_owned();
+    }
+    let mut standing = Standing::default();
+    standing.channel(&row);
+    standing.entry(entry, me);
+    row.role = standing.role().unwrap_or(row.role);
+    let Rules { history, post, add, join } = standing.rules();
+    (row.history, row.post) = (history.unwrap_or(row.history), post.unwrap_or(row.post));
+    (row.add, row.join) = (add.unwrap_or(row.add), join.unwrap_or(row.join));
+    row.last_seq = entry.seq;
+    if entry.kind.is_listed() {
+        row.last_message = Some(last_message(entry));
+    }
+    row.unread += u64::from(entry.kind.counts() && entry.sender_id != *me && entry.deleted_at.is_none());
+    list_channel(tables, row)
+}
+
+/// Brings the list of members, if it came, up to a new entry.
+fn follow_members<T: Tables>(tables: &mut T, entry: &Message) -> Result<(), T::Error> {
+    if roles_of(entry).is_empty() {
+        return Ok(());
+    }
+    let known = tables.members(&entry.conversation_id)?;
+    let mut members = known.clone();
+    change_members(&mut members, entry);
+    let is_listed = known.iter().any(|member| member.joined.is_some());
+    if is_listed && members != known { tables.set_members(&entry.conversation_id, &members) } else { Ok(()) }
 }
 
 /// Brings the chat list up to a new entry. A new conversation waits for its row from the server.

@@ -1,8 +1,9 @@
 CREATE TABLE meta(key TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
 -- A `num` is never used again, because the keys of a conversation's messages contain it.
--- untold_seq: a read mark that the server does not know yet.
+-- untold_seq: a read mark that the server does not know yet. listed: the row of the chat list. channel: that of the list
+-- of channels.
 CREATE TABLE conversation(num INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, held_seq INT, untold_seq INT,
-  sent_at INT, listed TEXT, floor_seq INT NOT NULL DEFAULT 0) STRICT;
+  sent_at INT, listed TEXT, channel TEXT, floor_seq INT NOT NULL DEFAULT 0) STRICT;
 CREATE INDEX conversation_list ON conversation(sent_at DESC, id) WHERE sent_at IS NOT NULL;
 -- key: num * 4294967296 + seq. A page is one range of keys.
 CREATE TABLE message(key INTEGER PRIMARY KEY, sent_at INT, value TEXT NOT NULL) STRICT;

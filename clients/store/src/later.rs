@@ -2,8 +2,8 @@
 
 use pigeonhole_core::Folded;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use wire::Conversation;
 
 use crate::Error;
 
@@ -22,10 +22,10 @@ pub(crate) fn folded_with_rest(old_json: &str, old: &Folded, new: &Folded) -> Re
     Ok(serde_json::to_string(&new)?)
 }
 
-/// Returns the JSON of a row of the chat list, with the unknown fields of its old JSON. The last message loses
+/// Returns the JSON of a row of the chat list or of the list of channels, with the unknown fields of its old JSON. The last message loses
 /// its own, because another message can have replaced it.
-pub(crate) fn row_with_rest(old_json: &str, new: &Conversation) -> Result<String, Error> {
-    let old: Conversation = serde_json::from_str(old_json)?;
+pub(crate) fn row_with_rest<T: Serialize + DeserializeOwned>(old_json: &str, new: &T) -> Result<String, Error> {
+    let old: T = serde_json::from_str(old_json)?;
     if serde_json::to_string(&old)? == old_json {
         return Ok(serde_json::to_string(new)?);
     }

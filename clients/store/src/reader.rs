@@ -7,9 +7,9 @@ use std::time::Duration;
 use pigeonhole_core::chat::{Found, Load, PAGE};
 use pigeonhole_core::{Draft, Folded, KnownMember, Query, Saved, Window};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
-use wire::{Conversation, ConversationId, Message, Seq, Side, Target, Timestamp, UserId};
+use wire::{Channel, Conversation, ConversationId, Message, Seq, Side, Target, Timestamp, UserId};
 
-use crate::rows::{floor_of, id_of, key_of, members_of, place_of, queued, row_of, seq_of, spans_of};
+use crate::rows::{channel_of, floor_of, id_of, key_of, members_of, place_of, queued, row_of, seq_of, spans_of};
 use crate::{Error, MIGRATIONS, check_owner, damage, version_of};
 
 /// The number of hits whose texts a search reads in one step.
@@ -79,6 +79,14 @@ impl Reader {
         self.read(chats)
     }
 
+    /// Returns the list of channels, in the order of their ids.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn channels(&self) -> Result<Vec<Channel>, Error> {
+        self.read(channels)
+    }
+
     /// Reads what a view needs.
     ///
     /// # Errors
@@ -86,15 +94,18 @@ impl Reader {
     pub fn load(&self, what: &Load) -> Result<Found, Error> {
         self.read(|connection| match what {
             Load::Members(id) => Ok(Found::Members(members_of(connection, id)?)),
-            Load::Start => Ok(Found::Start { chats: chats(connection)?, drafts: drafts(connection)? }),
+            Load::Start => {
+                let (chats, channels) = (chats(connection)?, channels(connection)?);
+                Ok(Found::Start { chats, channels, drafts: drafts(connection)? })
+            }
             Load::Window { conversation_id: id, side } => {
                 let window = window(connection, id, *side, PAGE)?;
                 let mut places = BTreeMap::new();
                 for message in window.messages.iter().filter(|message| message.media.is_some()) {
                     places.extend(place_of(connection, id, message.seq)?.map(|path| (message.seq, path)));
                 }
-                let (row, members) = (row_of(connection, id)?, members_of(connection, id)?);
-                Ok(Found::Window { row, members, window, places })
+                let (row, channel) = (row_of(connection, id)?, channel_of(connection, id)?);
+                Ok(Found::Window { row, channel, members: members_of(connection, id)?, window, places })
             }
         })
     }
@@ -227,8 +238,16 @@ fn saved(connection: &Connection) -> Result<Saved, Error> {
 }
 
 fn chats(connection: &Connection) -> Result<Vec<Conversation>, Error> {
-    let list = "SELECT listed FROM conversation WHERE sent_at IS NOT NULL ORDER BY sent_at DESC, id";
+    let list =
+        "SELECT listed FROM conversation WHERE sent_at IS NOT NULL AND listed IS NOT NULL ORDER BY sent_at DESC, id";
     let mut list = connection.prepare_cached(list)?;
+    let rows = list.query_map((), |row| row.get::<_, String>(0))?;
+    rows.map(|row| Ok(serde_json::from_str(&row?)?)).collect()
+}
+
+fn channels(connection: &Connection) -> Result<Vec<Channel>, Error> {
+    let mut list =
+        connection.prepare_cached("SELECT channel FROM conversation WHERE channel IS NOT NULL ORDER BY id")?;
     let rows = list.query_map((), |row| row.get::<_, String>(0))?;
     rows.map(|row| Ok(serde_json::from_str(&row?)?)).collect()
 }

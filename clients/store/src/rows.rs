@@ -2,7 +2,7 @@
 
 use pigeonhole_core::{Draft, Folded, KnownMember, Queued, Span, StorageChange, Tables, words};
 use rusqlite::{Connection, OptionalExtension, params};
-use wire::{ClientMsgId, Conversation, ConversationId, MediaId, Seq, Target, UserId};
+use wire::{Channel, ClientMsgId, Conversation, ConversationId, MediaId, Seq, Target, UserId};
 
 use crate::Error;
 use crate::later::{folded_with_rest, row_with_rest};
@@ -169,13 +169,30 @@ impl Tables for Rows<'_> {
 
     fn set_row(&mut self, row: &Conversation) -> Result<(), Error> {
         let num = self.number(&row.conversation_id)?;
-        let listed = match listed_of(self.connection, &row.conversation_id)? {
+        let listed = match column_of(self.connection, "listed", &row.conversation_id)? {
             Some(old) => row_with_rest(&old, row)?,
             None => serde_json::to_string(row)?,
         };
         let update = "UPDATE conversation SET listed = ?, sent_at = ? WHERE num = ?";
         let mut update = self.connection.prepare_cached(update)?;
         update.execute(params![listed, row.last_message.sent_at.millis(), num])?;
+        Ok(())
+    }
+
+    fn channel(&mut self, id: &ConversationId) -> Result<Option<Channel>, Error> {
+        channel_of(self.connection, id)
+    }
+
+    fn set_channel(&mut self, id: &ConversationId, row: Option<&Channel>) -> Result<(), Error> {
+        let num = self.number(id)?;
+        let channel = match (column_of(self.connection, "channel", id)?, row) {
+            (Some(old), Some(row)) => Some(row_with_rest(&old, row)?),
+            (_, row) => row.map(serde_json::to_string).transpose()?,
+        };
+        let sent_at = row.map(|row| row.last_message.as_ref().map_or(0, |last| last.sent_at.millis()));
+        let update = "UPDATE conversation SET channel = ?, sent_at = ? WHERE num = ?";
+        self.connection.prepare_cached(update)?.execute(params![channel, sent_at, num])?;
+        self.has_deleted |= row.is_none();
         Ok(())
     }
 
@@ -320,13 +337,18 @@ pub(crate) fn number_of(connection: &Connection, id: &ConversationId) -> Result<
 
 /// Returns a row of the chat list.
 pub(crate) fn row_of(connection: &Connection, id: &ConversationId) -> Result<Option<Conversation>, Error> {
-    listed_of(connection, id)?.map(|listed| Ok(serde_json::from_str(&listed)?)).transpose()
+    column_of(connection, "listed", id)?.map(|row| Ok(serde_json::from_str(&row)?)).transpose()
 }
 
-fn listed_of(connection: &Connection, id: &ConversationId) -> Result<Option<String>, Error> {
-    let mut select = connection.prepare_cached("SELECT listed FROM conversation WHERE id = ?")?;
-    let listed: Option<Option<String>> = select.query_row([id.as_str()], |row| row.get(0)).optional()?;
-    Ok(listed.flatten())
+/// Returns a row of the list of channels.
+pub(crate) fn channel_of(connection: &Connection, id: &ConversationId) -> Result<Option<Channel>, Error> {
+    column_of(connection, "channel", id)?.map(|row| Ok(serde_json::from_str(&row)?)).transpose()
+}
+
+fn column_of(connection: &Connection, column: &str, id: &ConversationId) -> Result<Option<String>, Error> {
+    let mut select = connection.prepare_cached(&format!("SELECT {column} FROM conversation WHERE id = ?"))?;
+    let value: Option<Option<String>> = select.query_row([id.as_str()], |row| row.get(0)).optional()?;
+    Ok(value.flatten())
 }
 
 /// Returns the number and the floor of a conversation.

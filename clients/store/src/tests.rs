@@ -7,8 +7,8 @@ use pigeonhole_core::{Draft, KnownMember, MemStore, Outgoing, Queued, Saved, Spa
 use proptest::prelude::*;
 use serde_json::json;
 use wire::{
-    ClientMsgId, Conversation, ConversationId, GroupMember, HistoryResult, Kind, Member, Message, MessageId, Role, Seq,
-    Side, Target, Timestamp,
+    Channel, ClientMsgId, Conversation, ConversationId, GroupMember, HistoryResult, Kind, Member, Message, MessageId,
+    Role, Seq, Side, Target, Timestamp,
 };
 
 use super::*;
@@ -89,6 +89,15 @@ fn held(number: u64) -> Write {
     Write::Change(StorageChange::Held { conversation_id: id("dm_ab"), seq: seq(number) })
 }
 
+/// Returns a row of the list of channels whose last message is at this `seq`.
+fn channel(name: &str, last: u64) -> Channel {
+    let last_message = row(name, last).last_message;
+    serde_json::from_value(json!({"conversation_id": name, "kind": "channel", "title": "News", "role": "member",
+        "first_seq": 1, "history": "all", "post": "admins", "add": "admins", "join": "open",
+        "last_message": last_message, "unread": 1, "read_seq": 0, "last_seq": last}))
+    .unwrap()
+}
+
 /// Returns a row whose last message is at this `seq`.
 fn row(name: &str, last: u64) -> Conversation {
     let last_message = serde_json::json!({"seq": last, "sender_id": "bob", "kind": "text", "preview": "hello",
@@ -98,7 +107,7 @@ fn row(name: &str, last: u64) -> Conversation {
     .unwrap()
 }
 
-const CONVERSATIONS: [&str; 2] = ["dm_ab", "gr_xy"];
+const CONVERSATIONS: [&str; 3] = ["dm_ab", "gr_xy", "ch_n"];
 const SEARCHES: [&str; 5] = ["hello", "東京", "unsent", "he", "world hello"];
 const SIDES: [fn(Seq) -> Side; 3] = [|_| Side::Newest, Side::Before, Side::After];
 
@@ -107,6 +116,7 @@ const SIDES: [fn(Seq) -> Side; 3] = [|_| Side::Newest, Side::Before, Side::After
 struct Content {
     saved: Saved,
     chats: Vec<Conversation>,
+    channels: Vec<Channel>,
     windows: Vec<Window>,
     found: Vec<Vec<Message>>,
     members: Vec<Vec<KnownMember>>,
@@ -120,6 +130,7 @@ impl Content {
         Self {
             saved: store.saved().unwrap(),
             chats: store.chats().unwrap(),
+            channels: store.channels().unwrap(),
             windows: views().map(|(id, side)| store.window(&id, side, 3).unwrap()).collect(),
             found: SEARCHES.map(|text| store.search(text, 4).unwrap()).into(),
             members: CONVERSATIONS.map(|name| store.members(&id(name)).unwrap()).into(),
@@ -133,6 +144,7 @@ impl Content {
         Self {
             saved: store.saved(),
             chats: store.chats(),
+            channels: store.channels(),
             windows: views().map(|(id, side)| store.window(&id, side, 3)).collect(),
             found: SEARCHES.map(|text| store.search(text, 4)).into(),
             members: CONVERSATIONS.map(|name| store.members(&id(name))).into(),
@@ -210,7 +222,14 @@ fn a_write() -> impl Strategy<Value = Write> {
         1 => name.clone().prop_map(|name| Write::Change(StorageChange::Queued(queued(name)))),
         1 => name.prop_map(|name| Write::Change(StorageChange::Done(ClientMsgId::parse(name).unwrap()))),
         1 => (1..9_u64).prop_map(held),
-        1 => (prop::sample::select(&CONVERSATIONS[..]), 1..12_u64).prop_map(|(name, last)| Write::Row(row(name, last))),
+        1 => (prop::sample::select(&CONVERSATIONS[..2]), 1..12_u64).prop_map(|(name, last)| Write::Row(row(name, last))),
+        1 => (1..12_u64).prop_map(|last| Write::Channel(channel("ch_n", last))),
+        1 => Just(Write::Gone(id("ch_n"))),
+        1 => (1..12_u64).prop_map(|number| {
+            let system = json!({"event": "members.added", "members": ["erin"]});
+            let system = Some(serde_json::from_value(system).unwrap());
+            Write::Entry(Message { kind: Kind::System, system, ..text(&id("gr_xy"), number, "") })
+        }),
         1 => (1..9_i64).prop_map(|at| Write::Change(StorageChange::CaughtUp(Timestamp::from_millis(at)))),
         2 => (1..12_u64, any::<bool>()).prop_map(|(to, is_told)| {
             let (conversation_id, seq) = (id("dm_ab"), seq(to));
@@ -221,7 +240,8 @@ fn a_write() -> impl Strategy<Value = Write> {
             })
         }),
         1 => (1..12_u64).prop_map(|to| {
-            Write::Read { conversation_id: id("dm_ab"), seq: seq(to), unread: 1, mentions: None }
+            let name = CONVERSATIONS[usize::try_from(to).unwrap() % 3];
+            Write::Read { conversation_id: id(name), seq: seq(to), unread: 1, mentions: None }
         }),
         3 => a_local_write(),
     ]

@@ -1,7 +1,8 @@
 // The members of a conversation, and their marks.
 
-import type { Message } from "./frames.ts";
-import { isService, joiners, leavers } from "./protocol.ts";
+import type { GroupMember, Message } from "./frames.ts";
+import { isService, joiners, leavers, rolesOf } from "./protocol.ts";
+import type { KnownMember } from "./store/types.ts";
 
 /** How far a member has come. */
 export interface Marks {
@@ -70,4 +71,33 @@ export class Members {
   #others(own: string): [string, Member][] {
     return [...this.#members].filter(([userId, { isThere }]) => userId !== own && !isService(userId) && isThere);
   }
+}
+
+/** Returns the members that a list of the server has. Their known marks stay. */
+export function listedMembers(known: readonly KnownMember[], came: readonly GroupMember[]): KnownMember[] {
+  const before = new Map(known.map((member) => [member.user_id, member]));
+  return came.map(({ user_id, role, joined_seq }) => {
+    const { delivered_seq = 0, read_seq = 0 } = before.get(user_id) ?? {};
+    return { user_id, joined: { role, joined_seq }, delivered_seq, read_seq };
+  });
+}
+
+/** Returns the members after an entry. An entry from before a join is of an earlier membership. */
+export function changedMembers(known: readonly KnownMember[], entry: Message): KnownMember[] {
+  const members = new Map(known.map((member) => [member.user_id, member]));
+  for (const [user_id, role] of rolesOf(entry)) {
+    const { joined, ...member } = members.get(user_id) ?? {};
+    const isJoin = joiners(entry).includes(user_id);
+    if ((joined?.joined_seq ?? 0) >= entry.seq) {
+      continue;
+    }
+    if (isJoin) {
+      members.set(user_id, { user_id, joined: { role, joined_seq: entry.seq }, delivered_seq: 0, read_seq: 0 });
+    } else if (role === "none") {
+      members.delete(user_id);
+    } else if (joined) {
+      members.set(user_id, { ...(member as KnownMember), joined: { ...joined, role } });
+    }
+  }
+  return [...members.values()];
 }

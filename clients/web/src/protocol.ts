@@ -9,6 +9,7 @@ import {
   type CreateRequest,
   type DeviceRequest1,
   type DrainResult,
+  type GroupMember,
   type HistoryResult,
   type InboxResult,
   isChannel as isChannelRow,
@@ -175,6 +176,21 @@ export function leavers({ sender_id, system }: Pick<Message, "sender_id" | "syst
     return [sender_id];
   }
   return system?.event === "members.removed" ? system.members : [];
+}
+
+/** Returns the users whose role an entry of a group changes, with their new roles. Users who leave have none then. */
+export function rolesOf(entry: Pick<Message, "sender_id" | "system">): [userId: string, role: GroupMember["role"]][] {
+  const { sender_id, system } = entry;
+  if (system?.event === "role.changed") {
+    const { user_id, role } = system;
+    // The owner who makes another member the owner is an admin then.
+    return [[user_id, role], ...(role === "owner" ? [[sender_id, "admin"] as [string, "admin"]] : [])];
+  }
+  const isCreator = (user: string) => system?.event === "created" && user === sender_id;
+  return [
+    ...joiners(entry).map((user): [string, GroupMember["role"]] => [user, isCreator(user) ? "owner" : "member"]),
+    ...leavers(entry).map((user): [string, GroupMember["role"]] => [user, "none"]),
+  ];
 }
 
 /** Returns whether this user joins or leaves with the entry. */

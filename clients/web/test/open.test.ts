@@ -266,7 +266,7 @@ it("shows the members of a group, what changes them, and after a restart those o
   server.status = 503;
   const second = await start({ storage });
   const later = await until(second.conversation("gr_ab").roster(), ({ members }) => members.length === 3);
-  expect(later.members.map(({ userId }) => userId)).toEqual(["bob", "alice", "carol"]);
+  expect(later.members.map(({ userId }) => userId)).toEqual(["bob", "alice", "dave"]);
 });
 
 it("tells how the connection is doing, and each event", async () => {

@@ -2,6 +2,7 @@
 
 import { expect, it } from "vitest";
 import { Conversations, noRows } from "../src/chat/conversations.ts";
+import { Roster } from "../src/chat/roster.ts";
 import { PigeonholeError } from "../src/errors.ts";
 import type { Conversation, Message, System } from "../src/frames.ts";
 
@@ -93,10 +94,30 @@ it("a channel that the server no longer lists leaves the list, until it is liste
   const channel = { ...row({}), conversation_id: "ch_ab", kind: "channel" } as never;
   const list = new Conversations("alice");
   list.channel(channel);
-  expect(list.listedChannels()).toEqual(["ch_ab"]);
-  list.gone(["ch_ab"]);
+  list.gone("ch_ab");
   expect(shown(list)).toBeUndefined();
   expect(list.rowOf("ch_ab", undefined, 0, 0)?.isClosed).toBe(true);
   list.channel(channel);
   expect([shown(list) !== undefined, list.rowOf("ch_ab", undefined, 0, 0)?.isClosed]).toEqual([true, false]);
+});
+
+it("the roles and the members of a view follow the entries", () => {
+  const roster = new Roster(id);
+  const take = (message: Message) => roster.event({ type: "message", message, missed: false });
+  roster.ask();
+  take(entry(5, "alice", { event: "members.added", members: ["dave"] }));
+  const member = (user_id: string, role: "owner" | "member", joined_seq: number) => ({ user_id, role, joined_seq });
+  const members = [member("alice", "owner", 1), member("bob", "member", 1), member("carol", "member", 4)];
+  // An entry that came during the request is in what the store gets.
+  const stored = roster.page({ members, next_cursor: null });
+  expect(stored?.map(({ user_id }) => user_id)).toEqual(["alice", "bob", "carol", "dave"]);
+  take(entry(6, "alice", { event: "role.changed", user_id: "bob", role: "owner" }));
+  // An entry of an earlier membership.
+  take(entry(3, "alice", { event: "members.removed", members: ["carol"] }));
+  take(entry(7, "dave", { event: "member.left" }));
+  expect(roster.changed()?.members.map(({ userId, role }) => [userId, role])).toEqual([
+    ["bob", "owner"],
+    ["alice", "admin"],
+    ["carol", "member"],
+  ]);
 });

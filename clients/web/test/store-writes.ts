@@ -2,7 +2,7 @@
 
 import "fake-indexeddb/auto";
 import fc from "fast-check";
-import type { Conversation, HistoryResult, Message } from "../src/frames.ts";
+import type { Channel, Conversation, HistoryResult, Message } from "../src/frames.ts";
 import type { Side } from "../src/protocol.ts";
 import type { Queued } from "../src/saved.ts";
 import type { Storage } from "../src/store/database.ts";
@@ -65,11 +65,19 @@ export function row(id: string, last_seq: number, preview = "hello"): Conversati
   return { conversation_id: id, kind: id.startsWith("gr_") ? "group" : "direct", last_message, ...marks };
 }
 
+/** A row of the list of channels, in the same way. */
+export function channel(last_seq: number): Channel {
+  const { last_message } = row("ch_n", last_seq);
+  const rules = { first_seq: 1, history: "all", post: "admins", add: "admins", join: "open" } as const;
+  const marks = { unread: 1, read_seq: 0, last_seq };
+  return { conversation_id: "ch_n", kind: "channel", title: "News", role: "member", ...rules, last_message, ...marks };
+}
+
 export function queued(clientMsgId: string): Queued {
   return { clientMsgId, target: { conversation_id: "dm_ab" }, body: `unsent ${clientMsgId}` };
 }
 
-const ids = fc.constantFrom("dm_ab", "gr_xy");
+const ids = fc.constantFrom("dm_ab", "gr_xy", "ch_n");
 const bodies = fc.constantFrom("hello world", "東京都", "world", "…", "ok 🎉 hello", "it’s");
 const numbers = fc.integer({ min: 1, max: 11 });
 const sides = fc.constantFrom<Side>({}, { before_seq: 5 }, { after_seq: 5 });
@@ -118,7 +126,8 @@ export const writes: fc.Arbitrary<Write> = fc.oneof(
   fc.constantFrom("a", "b", "c").map((done): Write => ({ change: { done } })),
   fc.constantFrom("a", "b").map((name): Write => ({ change: { refused: { clientMsgId: name, code: "forbidden" } } })),
   numbers.map((seq): Write => ({ change: { held: { conversation_id: "dm_ab", seq } } })),
-  fc.tuple(ids, numbers).map(([id, seq]): Write => ({ row: row(id, seq) })),
+  fc.tuple(ids, numbers).map(([id, seq]): Write => ({ row: id === "ch_n" ? channel(seq) : row(id, seq) })),
+  fc.constant<Write>({ gone: "ch_n" }),
   numbers.map((at): Write => ({ change: { caughtUp: time(at) } })),
   fc.constant<Write>({ change: { listed: true } }),
   fc.tuple(numbers, fc.boolean()).map(([seq, isTold]): Write => {

@@ -6,7 +6,7 @@ import type { Message } from "../src/frames.ts";
 import { Store } from "../src/store/store.ts";
 import type { Write } from "../src/store/types.ts";
 import { wordsOf } from "../src/store/words.ts";
-import { change, pageOf, queued, row, storages, text, withImage, writes } from "./store-writes.ts";
+import { change, channel, pageOf, queued, row, storages, text, withImage, writes } from "./store-writes.ts";
 
 /** Hundreds of messages take long in an IndexedDB without a database, on a busy machine. */
 const LARGE_MS_MAX = 60_000;
@@ -68,6 +68,61 @@ for (const [name, make] of storages) {
       store = await open();
       await store.apply([{ row: old }, ...of(change(4, "delete", 2))], false);
       expect(await line()).toEqual(["", true, 0, 4]);
+      await store.close();
+    });
+
+    it("brings a channel up to its entries, and forgets it", async () => {
+      const store = await open();
+      const shown = async () => {
+        const [{ title, role, unread, read_seq, last_message, archived } = channel(0)] = await store.channels();
+        return [title, role, unread, read_seq, last_message?.preview, archived ?? false];
+      };
+      await store.apply([{ row: channel(1) }, ...of(text(2, "two", "ch_n"))], false);
+      expect(await shown()).toEqual(["News", "member", 2, 0, "two", false]);
+      const change = { event: "info.changed", title: "Sea", post: "all" } as const;
+      const renamed: Message = { ...text(3, "", "ch_n"), kind: "system", system: change };
+      await store.apply([{ read: { conversation_id: "ch_n", seq: 2, unread: 0 } }, { entry: renamed }], false);
+      const archived = { conversation_id: "ch_n", set: { archived: true } };
+      await store.apply([{ settings: archived }, { change: { read: { conversation_id: "ch_n", seq: 3 } } }], false);
+      // An older row changes nothing.
+      await store.apply([{ row: channel(2) }], false);
+      expect(await shown()).toEqual(["Sea", "member", 0, 3, "", true]);
+      expect([(await store.channels())[0]?.post, await store.chats()]).toEqual(["all", []]);
+      await store.apply([{ gone: "ch_n" }], false);
+      expect([await store.channels(), await store.window("ch_n", {}, 9)]).toEqual([[], { messages: [], spans: [] }]);
+      await store.close();
+    });
+
+    it("brings the members up to the entries, once their list has come", async () => {
+      const store = await open();
+      const entry = (seq: number, sender_id: string, system: Message["system"]): Write => ({
+        entry: { ...text(seq, "", "gr_xy", sender_id), kind: "system", ...(system ? { system } : {}) },
+      });
+      const member = (user_id: string, role: "owner" | "member") => ({ user_id, role, joined_seq: 1 });
+      await store.apply([entry(2, "bob", { event: "members.added", members: ["carol"] })], false);
+      expect(await store.members("gr_xy")).toEqual([]);
+      const members = [member("alice", "member"), member("bob", "owner"), member("carol", "member")];
+      await store.apply(
+        [
+          { members: { conversation_id: "gr_xy", members } },
+          entry(3, "bob", { event: "members.removed", members: ["carol"] }),
+          entry(4, "bob", { event: "members.added", members: ["dave"] }),
+          entry(5, "bob", { event: "role.changed", user_id: "alice", role: "owner" }),
+          entry(6, "dave", { event: "member.left" }),
+          entry(7, "alice", { event: "members.added", members: ["dave"] }),
+        ],
+        false,
+      );
+      const known = (await store.members("gr_xy")).map(({ user_id, joined }) => [
+        user_id,
+        joined?.role,
+        joined?.joined_seq,
+      ]);
+      expect(known).toEqual([
+        ["alice", "owner", 1],
+        ["bob", "admin", 1],
+        ["dave", "member", 7],
+      ]);
       await store.close();
     });
 
@@ -194,11 +249,12 @@ for (const [name, make] of storages) {
 /** All that a store returns. */
 async function contentOf(store: Store) {
   const sides = [{}, { before_seq: 5 }, { after_seq: 5 }];
-  const ids = ["dm_ab", "gr_xy"];
+  const ids = ["dm_ab", "gr_xy", "ch_n"];
   const messages = ids.flatMap((id) => Array.from({ length: 11 }, (_, at) => [id, at + 1] as const));
   return {
     saved: await store.saved(),
     chats: await store.chats(),
+    channels: await store.channels(),
     windows: await Promise.all(ids.flatMap((id) => sides.map((side) => store.window(id, side, 3)))),
     loads: await Promise.all(ids.map((conversation_id) => store.load({ load: "window", conversation_id, side: {} }))),
     found: await Promise.all(["hello", "東京", "unsent", "he", "world hello"].map((words) => store.search(words, 4))),
@@ -240,7 +296,7 @@ it("finds by its words exactly the messages that have them", async () => {
     fc.asyncProperty(fc.array(writes, { maxLength: 40 }), fc.constantFrom(...storages), async (turn, [, make]) => {
       const store = await Store.open(make(), "alice");
       await store.apply(turn, false);
-      const all = (await Promise.all(["dm_ab", "gr_xy"].map((id) => store.window(id, {}, 99)))).flatMap(
+      const all = (await Promise.all(["dm_ab", "gr_xy", "ch_n"].map((id) => store.window(id, {}, 99)))).flatMap(
         ({ messages }) => messages,
       );
       for (const word of ["hello", "world", "東京", "its", "🎉"]) {

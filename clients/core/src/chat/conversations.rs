@@ -114,12 +114,10 @@ impl Conversations {
         chat.is_gone = false;
     }
 
-    /// The server no longer lists these channels, because the user was removed. These channels leave the list, and are closed.
-    pub(crate) fn gone<'a>(&mut self, ids: impl Iterator<Item = &'a ConversationId>) {
-        for id in ids {
-            if let Some(chat) = self.found(id) {
-                chat.is_gone = true;
-            }
+    /// The user is not a member of this channel any more. The channel leaves the list, and is closed.
+    pub(crate) fn gone(&mut self, id: &ConversationId) {
+        if let Some(chat) = self.found(id) {
+            chat.is_gone = true;
         }
     }
 

@@ -1,14 +1,12 @@
 //! The members of a group or a channel, as an interface shows them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
-use wire::{ConversationId, GroupMember, MembersResult, Message, Role, Seq, System, UserId};
+use wire::{ConversationId, GroupMember, MembersResult, Message, Role, Seq, UserId};
 
 use super::kept;
-use crate::group::{joiners, leavers};
-use crate::store::KnownMember;
+use crate::store::{KnownMember, change_members, listed_members};
 use crate::{Event, ReceiptKind};
 
 /// A member of a group or a channel.
@@ -40,7 +38,7 @@ pub struct RosterSnapshot {
 #[derive(Debug)]
 pub(crate) struct Roster {
     conversation_id: ConversationId,
-    members: BTreeMap<UserId, MemberRow>,
+    members: Vec<KnownMember>,
     /// The pages so far.
     pages: Vec<GroupMember>,
     /// Entries that came during the request. The pages can be older.
@@ -53,7 +51,7 @@ pub(crate) struct Roster {
 
 impl Roster {
     pub(crate) fn new(conversation_id: ConversationId) -> Self {
-        let (members, pages, since) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (members, pages, since) = (Vec::new(), Vec::new(), Vec::new());
         Self { conversation_id, members, pages, since, is_asking: false, is_loaded: false, shown: None }
     }
 
@@ -76,11 +74,9 @@ impl Roster {
     /// Takes the members of the store. An answer of the server is newer.
     pub(crate) fn loaded(&mut self, known: Vec<KnownMember>) {
         self.is_loaded = true;
-        for KnownMember { user_id, joined, delivered_seq, read_seq } in known {
-            let Some((role, joined_seq)) = joined else { continue };
-            let row = MemberRow { user_id: user_id.clone(), role, joined_seq, delivered_seq, read_seq };
-            self.members.entry(user_id).or_insert(row);
-        }
+        let is_new = |row: &KnownMember| self.members.iter().all(|known| known.user_id != row.user_id);
+        let new: Vec<_> = known.into_iter().filter(|row| row.joined.is_some() && is_new(row)).collect();
+        self.members.extend(new);
     }
 
     /// Takes a page of the server. Returns all members with the last one, for the store.
@@ -89,17 +85,16 @@ impl Roster {
         if page.next_cursor.is_some() {
             return None;
         }
-        let all = std::mem::take(&mut self.pages);
-        let before = std::mem::take(&mut self.members);
-        for GroupMember { user_id, role, joined_seq } in all.clone() {
-            let known = before.get(&user_id).map(|row| (row.delivered_seq, row.read_seq)).unwrap_or_default();
-            self.join(user_id, role, joined_seq, known);
-        }
+        self.members = listed_members(&self.members, &std::mem::take(&mut self.pages));
         (self.is_asking, self.is_loaded) = (false, true);
         for entry in std::mem::take(&mut self.since) {
-            self.entry(&entry);
+            change_members(&mut self.members, &entry);
         }
-        Some(all)
+        Some(
+            self.rows()
+                .map(|MemberRow { user_id, role, joined_seq, .. }| GroupMember { user_id, role, joined_seq })
+                .collect(),
+        )
     }
 
     /// Takes any event of the client.
@@ -109,10 +104,10 @@ impl Roster {
                 if self.is_asking && message.system.is_some() {
                     self.since.push(message.clone());
                 }
-                self.entry(message);
+                change_members(&mut self.members, message);
             }
             Event::Receipt { kind, receipt } if receipt.conversation_id == self.conversation_id => {
-                if let Some(row) = self.members.get_mut(&receipt.user_id) {
+                if let Some(row) = self.members.iter_mut().find(|row| row.user_id == receipt.user_id) {
                     row.delivered_seq = row.delivered_seq.max(receipt.seq);
                     if *kind == ReceiptKind::Read {
                         row.read_seq = row.read_seq.max(receipt.seq);
@@ -124,35 +119,11 @@ impl Roster {
         }
     }
 
-    fn entry(&mut self, entry: &Message) {
-        for user_id in joiners(entry) {
-            let is_creator = matches!(entry.system, Some(System::Created { .. })) && *user_id == entry.sender_id;
-            let role = if is_creator { Role::Owner } else { Role::Member };
-            self.join(user_id.clone(), role, entry.seq, Default::default());
-        }
-        for user_id in leavers(entry) {
-            self.leave(user_id, entry.seq);
-        }
-        if let Some(System::RoleChanged { user_id, role }) = &entry.system
-            && let Some(row) = self.members.get_mut(user_id)
-        {
-            row.role = *role;
-        }
-    }
-
-    fn join(&mut self, user_id: UserId, role: Role, joined_seq: Seq, (delivered_seq, read_seq): (Seq, Seq)) {
-        let row = MemberRow { user_id: user_id.clone(), role, joined_seq, delivered_seq, read_seq };
-        let known = self.members.entry(user_id).or_insert_with(|| row.clone());
-        if known.joined_seq < joined_seq {
-            *known = row;
-        }
-    }
-
-    /// An older entry than the join is of an earlier membership.
-    fn leave(&mut self, user_id: &UserId, seq: Seq) {
-        if self.members.get(user_id).is_some_and(|row| row.joined_seq < seq) {
-            self.members.remove(user_id);
-        }
+    fn rows(&self) -> impl Iterator<Item = MemberRow> {
+        self.members.iter().filter_map(|KnownMember { user_id, joined, delivered_seq, read_seq }| {
+            let ((role, joined_seq), user_id) = ((*joined)?, user_id.clone());
+            Some(MemberRow { user_id, role, joined_seq, delivered_seq: *delivered_seq, read_seq: *read_seq })
+        })
     }
 
     /// Returns what an interface draws now, if it has changed.
@@ -160,8 +131,8 @@ impl Roster {
         if !self.is_loaded {
             return None;
         }
-        let mut members: Vec<MemberRow> = self.members.values().cloned().collect();
-        members.sort_by_key(|row| rank(row.role));
+        let mut members: Vec<MemberRow> = self.rows().collect();
+        members.sort_by(|one, other| (rank(one.role), &one.user_id).cmp(&(rank(other.role), &other.user_id)));
         let members = kept(self.shown.as_ref().map_or(&[], |shown| &shown.members), members, |row| &row.user_id);
         let snapshot = RosterSnapshot { conversation_id: self.conversation_id.clone(), members };
         if self.shown.as_ref() == Some(&snapshot) {
@@ -178,5 +149,44 @@ fn rank(role: Role) -> u8 {
         Role::Admin => 1,
         Role::Member => 2,
         Role::None => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_roles_and_the_members_follow_the_entries() {
+        let id = ConversationId::parse("gr_ab").unwrap();
+        let mut roster = Roster::new(id.clone());
+        roster.ask();
+        let entry = |seq: u64, sender: &str, system: serde_json::Value| {
+            Event::Message {
+            message: serde_json::from_value(json!({"conversation_id": id, "seq": seq, "message_id": "x",
+                "sender_id": sender, "kind": "system", "body": "", "system": system, "sent_at": "2026-11-20T10:00:00Z"}))
+            .unwrap(),
+            missed: false,
+        }
+        };
+        roster.event(&entry(5, "alice", json!({"event": "members.added", "members": ["dave"]})));
+        let page = json!({"members": [{"user_id": "alice", "role": "owner", "joined_seq": 1},
+            {"user_id": "bob", "role": "member", "joined_seq": 1}, {"user_id": "carol", "role": "member", "joined_seq": 4}],
+            "next_cursor": null});
+        // An entry that came during the request is in what the store gets.
+        let stored = roster.page(serde_json::from_value(page).unwrap()).unwrap();
+        assert_eq!(
+            stored.iter().map(|member| member.user_id.as_str()).collect::<Vec<_>>(),
+            ["alice", "bob", "carol", "dave"]
+        );
+        roster.event(&entry(6, "alice", json!({"event": "role.changed", "user_id": "bob", "role": "owner"})));
+        // An entry of an earlier membership.
+        roster.event(&entry(3, "alice", json!({"event": "members.removed", "members": ["carol"]})));
+        roster.event(&entry(7, "dave", json!({"event": "member.left"})));
+        let shown = roster.changed().unwrap().members;
+        let roles: Vec<_> = shown.iter().map(|row| (row.user_id.as_str(), row.role)).collect();
+        assert_eq!(roles, [("bob", Role::Owner), ("alice", Role::Admin), ("carol", Role::Member)]);
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wire::{AllowedTo, Channel, Conversation, CreateRequest, HistoryFrom, JoinBy, Message, Role, Seq, System, UserId};
 
-use crate::group::{Turn, joiners, leavers, turn_of};
+use crate::group::{joiners, leavers, roles_of};
 
 /// The rules of a group or a channel. A rule is left out until the server's row or an entry has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -83,23 +83,13 @@ impl Standing {
     /// Takes an entry.
     pub(crate) fn entry(&mut self, entry: &Message, me: &UserId) {
         let Some(system) = &entry.system else { return };
-        let is_own = entry.sender_id == *me;
+        let own = roles_of(entry).into_iter().find(|(user_id, _)| *user_id == me);
+        self.role.set(entry.seq, own.map(|(_, role)| role));
         match system {
             System::Created { .. }
             | System::MembersAdded { .. }
             | System::MembersRemoved { .. }
-            | System::MemberLeft {} => {
-                let is_new = matches!(system, System::Created { .. });
-                self.counted(entry, is_new);
-                let joined = if is_new && is_own { Role::Owner } else { Role::Member };
-                self.role.set(
-                    entry.seq,
-                    turn_of(entry, me).map(|turn| if turn == Turn::Joins { joined } else { Role::None }),
-                );
-            }
-            System::RoleChanged { user_id, role } if user_id == me => self.role.set(entry.seq, Some(*role)),
-            // The owner who makes another member the owner is an admin then.
-            System::RoleChanged { role: Role::Owner, .. } => self.role.set(entry.seq, is_own.then_some(Role::Admin)),
+            | System::MemberLeft {} => self.counted(entry, matches!(system, System::Created { .. })),
             System::InfoChanged { history, post, add, join, .. } => {
                 let rules = Rules { history: *history, post: *post, add: *add, join: *join };
                 self.set(entry.seq, rules, None);

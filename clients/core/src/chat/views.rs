@@ -7,9 +7,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use wire::limits::{INBOX_LIMIT_MAX, MEMBERS_LIMIT_MAX, PRESENCE_USERS_MAX};
 use wire::{
-    Action, ChannelsRequest, ClientMsgId, Conversation, ConversationId, ConversationKind, GroupMember, HistoryRequest,
-    HistoryResult, InboxRequest, MembersRequest, Message, PresenceRequest, ReceiptsRequest, Reply, Seq, Side, Target,
-    Timestamp, UserId, direct_conversation_id,
+    Action, Channel, ChannelsRequest, ClientMsgId, Conversation, ConversationId, ConversationKind, GroupMember,
+    HistoryRequest, HistoryResult, InboxRequest, MembersRequest, Message, PresenceRequest, ReceiptsRequest, Reply, Seq,
+    Side, Target, Timestamp, UserId, direct_conversation_id,
 };
 
 use super::conversations::{Conversations, Filter, ListSnapshot};
@@ -116,6 +116,8 @@ pub enum Found {
     Start {
         /// The rows of the chat list.
         chats: Vec<Conversation>,
+        /// The rows of the list of channels.
+        channels: Vec<Channel>,
         /// The drafts.
         drafts: BTreeMap<Target, Draft>,
     },
@@ -123,6 +125,8 @@ pub enum Found {
     Window {
         /// The row of the chat list.
         row: Option<Conversation>,
+        /// The row of the list of channels.
+        channel: Option<Channel>,
         /// The known members.
         members: Vec<KnownMember>,
         /// The messages.
@@ -147,6 +151,8 @@ pub(crate) enum Need {
     UnwatchPresence,
     /// The whole chat list has come.
     Listed,
+    /// The user is not a member of this channel any more.
+    Gone(ConversationId),
     /// All members of a conversation have come.
     Members(ConversationId, Vec<GroupMember>),
 }
@@ -331,6 +337,16 @@ impl Views {
         }
     }
 
+    /// The user is not a member of this channel any more: the user has left, or the server no longer lists the channel.
+    pub(crate) fn gone(&mut self, id: ConversationId) {
+        self.is_changed = true;
+        if let Some(chats) = &mut self.chats {
+            chats.gone(&id);
+        }
+        self.channels.remove(&id);
+        self.needs.push(Need::Gone(id));
+    }
+
     /// Takes the file of an attachment.
     pub(crate) fn place(&mut self, id: &ConversationId, seq: Seq, path: Option<&str>) {
         self.is_changed = true;
@@ -361,10 +377,10 @@ impl Views {
                 return roster.loaded(if let Found::Members(known) = found { known } else { vec![] });
             }
             let (Some(view), Some(side)) = (self.open.get_mut(&view), side) else { return };
-            let (row, members, window, places) = match found {
-                Found::Window { row, members, window, places } => (row, members, window, places),
+            let (row, channel, members, window, places) = match found {
+                Found::Window { row, channel, members, window, places } => (row, channel, members, window, places),
                 Found::Nothing | Found::Start { .. } | Found::Members(_) => {
-                    (None, vec![], Window::default(), BTreeMap::new())
+                    (None, None, vec![], Window::default(), BTreeMap::new())
                 }
             };
             let timeline = view.messages.timeline_mut();
@@ -376,15 +392,22 @@ impl Views {
                 timeline.row(&row);
                 chats.row(&row);
             }
+            if let Some(row) = channel {
+                timeline.channel(&row);
+            }
             view.messages.loaded(side, window);
             for (seq, path) in places {
                 view.messages.place(seq, Some(&path));
             }
             view.is_loaded = true;
         } else if !mem::replace(&mut self.is_started, true) {
-            if let Found::Start { chats: rows, drafts } = found {
+            if let Found::Start { chats: rows, channels, drafts } = found {
                 for row in &rows {
                     chats.row(row);
+                }
+                for row in &channels {
+                    chats.channel(row);
+                    self.channels.insert(row.conversation_id.clone());
                 }
                 for (target, draft) in drafts {
                     chats.draft_of(&target, Some(draft));
@@ -423,8 +446,9 @@ impl Views {
                 if page.next_cursor.is_some() {
                     self.ask(Purpose::Channels(listed), ChannelsRequest { cursor: page.next_cursor });
                 } else {
-                    chats.gone(self.channels.difference(&listed));
+                    let gone: Vec<_> = self.channels.difference(&listed).cloned().collect();
                     self.channels = listed;
+                    gone.into_iter().for_each(|id| self.gone(id));
                 }
             }
             (Purpose::Presence, Ok(Reply::Presence(answer))) => chats.presence(&answer.users),

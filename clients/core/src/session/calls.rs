@@ -56,6 +56,11 @@ impl Core {
                     self.store(|| Write::Row(row.clone()));
                 }
             }
+            (_, Reply::Channels(page)) => {
+                for row in &page.conversations {
+                    self.store(|| Write::Channel(row.clone()));
+                }
+            }
             (Action::History(request), Reply::History(page)) => {
                 let HistoryRequest { conversation_id, side, .. } = request.clone();
                 self.store(|| Write::Page { conversation_id, side, page: page.clone() });

@@ -261,6 +261,7 @@ impl Core {
             // All of them were members before, or it is a channel that the user has left.
             if let Outgoing::Request(Action::Leave(LeaveRequest { conversation_id, .. })) = &queued.outgoing {
                 self.watch_left(conversation_id);
+                self.views.gone(conversation_id.clone());
             }
             return self.save(StorageChange::Done(queued.client_msg_id));
         };

@@ -43,6 +43,7 @@ impl Core {
                 Need::UnwatchPresence => self.forget_presence(),
                 Need::Listed if self.keeper == Keeper::Store => self.save(StorageChange::Listed),
                 Need::Listed => {}
+                Need::Gone(conversation_id) => self.store(|| Write::Gone(conversation_id)),
                 Need::Members(conversation_id, members) => self.store(|| Write::Members { conversation_id, members }),
             }
         }

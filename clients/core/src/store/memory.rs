@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-use wire::{Conversation, ConversationId, Message, Seq, Side, Target, UserId};
+use wire::{Channel, Conversation, ConversationId, Message, Seq, Side, Target, UserId};
 
 use super::{Folded, KnownMember, Span, Tables, Window, Write, apply, order_of_chats};
 use crate::chat::{Found, Load, PAGE};
@@ -24,6 +24,7 @@ struct Rows {
     messages: BTreeMap<ConversationId, BTreeMap<Seq, Folded>>,
     spans: BTreeMap<ConversationId, Vec<Span>>,
     list: BTreeMap<ConversationId, Conversation>,
+    channels: BTreeMap<ConversationId, Channel>,
     floors: BTreeMap<ConversationId, Seq>,
     members: BTreeMap<ConversationId, Vec<KnownMember>>,
     drafts: BTreeMap<Target, Draft>,
@@ -56,6 +57,11 @@ impl MemStore {
         rows
     }
 
+    /// Returns the list of channels, in the order of their ids.
+    pub fn channels(&self) -> Vec<Channel> {
+        self.rows.channels.values().cloned().collect()
+    }
+
     /// Returns at most `limit` messages of a conversation, on one side of a `seq`.
     pub fn window(&self, id: &ConversationId, side: Side, limit: usize) -> Window {
         let messages = self.rows.messages.get(id).into_iter().flatten();
@@ -78,12 +84,13 @@ impl MemStore {
     pub fn load(&self, what: &Load) -> Found {
         match what {
             Load::Members(id) => Found::Members(self.members(id)),
-            Load::Start => Found::Start { chats: self.chats(), drafts: self.drafts() },
+            Load::Start => Found::Start { chats: self.chats(), channels: self.channels(), drafts: self.drafts() },
             Load::Window { conversation_id: id, side } => {
                 let window = self.window(id, *side, PAGE);
                 let place = |message: &Message| Some((message.seq, self.place(id, message.seq)?));
                 Found::Window {
                     row: self.rows.list.get(id).cloned(),
+                    channel: self.rows.channels.get(id).cloned(),
                     members: self.members(id),
                     places: window.messages.iter().filter_map(place).collect(),
                     window,
@@ -150,6 +157,18 @@ impl Tables for Rows {
 
     fn set_row(&mut self, row: &Conversation) -> Result<(), Infallible> {
         self.list.insert(row.conversation_id.clone(), row.clone());
+        Ok(())
+    }
+
+    fn channel(&mut self, id: &ConversationId) -> Result<Option<Channel>, Infallible> {
+        Ok(self.channels.get(id).cloned())
+    }
+
+    fn set_channel(&mut self, id: &ConversationId, row: Option<&Channel>) -> Result<(), Infallible> {
+        match row {
+            Some(row) => self.channels.insert(id.clone(), row.clone()),
+            None => self.channels.remove(id),
+        };
         Ok(())
     }
 

@@ -150,6 +150,37 @@ fn entries_of_a_group_change_its_row() {
     assert_eq!((row.post, row.add), (Some(wire::AllowedTo::Admins), Some(wire::AllowedTo::All)));
 }
 
+#[test]
+fn entries_of_a_group_change_its_members() {
+    let mut store = MemStore::new(user("alice"));
+    let group = ConversationId::parse("gr_ab").unwrap();
+    let entry = |number: u64, sender: &str, system: serde_json::Value| {
+        let system = Some(serde_json::from_value(system).unwrap());
+        Write::Entry(Message { conversation_id: group.clone(), kind: Kind::System, system, ..text(number, sender, "") })
+    };
+    let marks = |user_id| Member { user_id, delivered_seq: seq(1), read_seq: seq(1) };
+    // Without a list, nothing is known of the others.
+    store.apply(&[
+        Write::Marks { conversation_id: group.clone(), members: vec![marks(user("bob"))] },
+        entry(2, "bob", json!({"event": "members.added", "members": ["carol"]})),
+    ]);
+    assert_eq!(store.members(&group).len(), 1);
+    let member = |id, role| GroupMember { user_id: user(id), role, joined_seq: seq(1) };
+    let listed = vec![member("alice", Role::Member), member("bob", Role::Owner), member("carol", Role::Member)];
+    store.apply(&[
+        Write::Members { conversation_id: group.clone(), members: listed },
+        entry(3, "bob", json!({"event": "members.removed", "members": ["carol"]})),
+        entry(4, "bob", json!({"event": "members.added", "members": ["dave"]})),
+        entry(5, "bob", json!({"event": "role.changed", "user_id": "alice", "role": "owner"})),
+        entry(6, "dave", json!({"event": "member.left"})),
+        entry(7, "alice", json!({"event": "members.added", "members": ["dave"]})),
+    ]);
+    let known: Vec<_> = store.members(&group).into_iter().map(|it| (it.user_id, it.joined, it.read_seq)).collect();
+    let of = |id, role, joined, read| (user(id), Some((role, seq(joined))), seq(read));
+    let [alice, bob] = [of("alice", Role::Owner, 1, 0), of("bob", Role::Admin, 1, 1)];
+    assert_eq!(known, [alice, bob, of("dave", Role::Member, 7, 0)]);
+}
+
 /// A log in which each change is possible when it comes: a message, then changes of it.
 fn log(acts: &[(u8, u8)]) -> Vec<Message> {
     let emojis = ["👍", "🎉"].map(|emoji| Emoji::parse(emoji).unwrap());

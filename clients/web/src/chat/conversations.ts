@@ -75,16 +75,11 @@ export class Conversations {
     chat.isGone = false;
   }
 
-  /** Returns the channels that have a row. */
-  listedChannels(): string[] {
-    const listed = this.#chats.filter(({ timeline, rowSeq }) => timeline.kind === "channel" && rowSeq > 0);
-    return listed.flatMap(({ conversationId }) => conversationId ?? []);
-  }
-
-  /** The server lists these channels no longer: the user was removed. These channels leave the list, and are closed. */
-  gone(ids: readonly string[]): void {
-    for (const chat of this.#chats) {
-      chat.isGone ||= chat.conversationId !== undefined && ids.includes(chat.conversationId);
+  /** The user is not a member of this channel any more. The channel leaves the list, and is closed. */
+  gone(id: string): void {
+    const chat = this.#found(id);
+    if (chat) {
+      chat.isGone = true;
     }
   }
 

@@ -2,7 +2,7 @@
 
 import type { ClientEvent } from "../events.ts";
 import type { GroupMember, MembersResult, Message } from "../frames.ts";
-import { joiners, leavers } from "../protocol.ts";
+import { changedMembers, listedMembers } from "../members.ts";
 import type { KnownMember } from "../store/types.ts";
 import { kept } from "./same.ts";
 
@@ -35,7 +35,7 @@ const RANKS: GroupMember["role"][] = ["owner", "admin", "member", "none"];
 /** The members, by the store, the pages of the server and the entries that came since. */
 export class Roster {
   readonly conversationId: string;
-  #members = new Map<string, MemberRow>();
+  #members: KnownMember[] = [];
   /** The pages so far. */
   #pages: GroupMember[] = [];
   /** Entries that came during the request. The pages can be older. */
@@ -66,11 +66,8 @@ export class Roster {
   /** Takes the members of the store. An answer of the server is newer. */
   loaded(known: readonly KnownMember[]): void {
     this.#isLoaded = true;
-    for (const { user_id, joined, delivered_seq, read_seq } of known) {
-      if (joined && !this.#members.has(user_id)) {
-        this.#join(user_id, joined.role, joined.joined_seq, { deliveredSeq: delivered_seq, readSeq: read_seq });
-      }
-    }
+    const isNew = ({ user_id }: KnownMember) => this.#members.every((member) => member.user_id !== user_id);
+    this.#members.push(...known.filter((member) => member.joined && isNew(member)));
   }
 
   /** Takes a page of the server. Returns all members with the last one, for the store. */
@@ -79,18 +76,13 @@ export class Roster {
     if (next_cursor !== null) {
       return undefined;
     }
-    const [all, before] = [this.#pages, this.#members];
-    this.#pages = [];
-    this.#members = new Map();
-    for (const { user_id, role, joined_seq } of all) {
-      this.#join(user_id, role, joined_seq, before.get(user_id));
-    }
+    this.#members = listedMembers(this.#members, this.#pages.splice(0));
     this.#isAsking = false;
     this.#isLoaded = true;
     for (const entry of this.#since.splice(0)) {
-      this.#entry(entry);
+      this.#members = changedMembers(this.#members, entry);
     }
-    return all;
+    return this.#members.flatMap(({ user_id, joined }) => (joined ? { user_id, ...joined } : []));
   }
 
   /** Takes any event of the client. */
@@ -99,58 +91,28 @@ export class Roster {
       if (this.#isAsking && event.message.system) {
         this.#since.push(event.message);
       }
-      this.#entry(event.message);
+      this.#members = changedMembers(this.#members, event.message);
     } else if (event.type === "receipt" && event.conversation_id === this.conversationId) {
       const { user_id, seq, kind } = event;
-      this.#set(user_id, ({ deliveredSeq, readSeq }) => ({
-        deliveredSeq: Math.max(deliveredSeq, seq),
-        readSeq: kind === "read" ? Math.max(readSeq, seq) : readSeq,
-      }));
-    }
-  }
-
-  #entry(entry: Message): void {
-    const { system, sender_id, seq } = entry;
-    for (const user of joiners(entry)) {
-      this.#join(user, system?.event === "created" && user === sender_id ? "owner" : "member", seq);
-    }
-    for (const user of leavers(entry)) {
-      // An older entry than the join is of an earlier membership.
-      if ((this.#members.get(user)?.joinedSeq ?? seq) < seq) {
-        this.#members.delete(user);
-      }
-    }
-    if (system?.event === "role.changed") {
-      const { role } = system;
-      this.#set(system.user_id, () => ({ role }));
-    }
-  }
-
-  #set(userId: string, change: (row: MemberRow) => Partial<MemberRow>): void {
-    const row = this.#members.get(userId);
-    if (row) {
-      this.#members.set(userId, { ...row, ...change(row) });
-    }
-  }
-
-  #join(
-    userId: string,
-    role: GroupMember["role"],
-    joinedSeq: number,
-    marks?: Pick<MemberRow, "deliveredSeq" | "readSeq">,
-  ): void {
-    if ((this.#members.get(userId)?.joinedSeq ?? -1) < joinedSeq) {
-      const { deliveredSeq = 0, readSeq = 0 } = marks ?? {};
-      this.#members.set(userId, { key: userId, userId, role, joinedSeq, deliveredSeq, readSeq });
+      this.#members = this.#members.map((member) => {
+        const { delivered_seq, read_seq } = member;
+        const marks = {
+          delivered_seq: Math.max(delivered_seq, seq),
+          read_seq: kind === "read" ? Math.max(read_seq, seq) : read_seq,
+        };
+        return member.user_id === user_id ? { ...member, ...marks } : member;
+      });
     }
   }
 
   /** Returns what an interface draws now, if it has changed. */
   changed(): RosterSnapshot | undefined {
     const before = this.#shown?.members ?? [];
-    const rows = [...this.#members.values()].sort(
-      (one, other) => RANKS.indexOf(one.role) - RANKS.indexOf(other.role) || (one.userId < other.userId ? -1 : 1),
-    );
+    const rows = this.#members
+      .flatMap(rowOf)
+      .sort(
+        (one, other) => RANKS.indexOf(one.role) - RANKS.indexOf(other.role) || (one.userId < other.userId ? -1 : 1),
+      );
     const members = kept(before, rows);
     if (!this.#isLoaded || (this.#shown && members === before)) {
       return undefined;
@@ -158,4 +120,10 @@ export class Roster {
     this.#shown = { conversationId: this.conversationId, members };
     return this.#shown;
   }
+}
+
+function rowOf({ user_id: userId, joined, delivered_seq: deliveredSeq, read_seq: readSeq }: KnownMember): MemberRow[] {
+  return joined
+    ? [{ key: userId, userId, role: joined.role, joinedSeq: joined.joined_seq, deliveredSeq, readSeq }]
+    : [];
 }

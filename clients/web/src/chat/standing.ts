@@ -1,7 +1,7 @@
 // The rules, the role and the members of a group or a channel, by rows and entries that come in any order.
 
 import type { Channel, Conversation, Message } from "../frames.ts";
-import { joiners, leavers, type NewGroup } from "../protocol.ts";
+import { joiners, leavers, type NewGroup, rolesOf } from "../protocol.ts";
 import type { Rules } from "./row.ts";
 
 /** The fields that a row or an entry of a group can set. */
@@ -32,19 +32,14 @@ export class Standing {
     if (!system) {
       return;
     }
-    const isOwn = sender_id === me;
     const [joined, left] = [joiners({ system }), leavers({ system, sender_id })];
     const count = system.event === "created" ? 0 : this.memberCount;
     const isCounted = this.#known.count?.asOf === seq;
     this.#set(seq, {
       count: count === undefined || isCounted ? undefined : Math.max(count + joined.length - left.length, 0),
-      ...(joined.includes(me) ? { role: system.event === "created" && isOwn ? "owner" : "member" } : {}),
-      ...(left.includes(me) ? { role: "none" } : {}),
+      role: rolesOf({ system, sender_id }).find(([userId]) => userId === me)?.[1],
     });
-    if (system.event === "role.changed") {
-      const transferred = isOwn && system.role === "owner" ? "admin" : undefined;
-      this.#set(seq, { role: system.user_id === me ? system.role : transferred });
-    } else if (system.event === "info.changed") {
+    if (system.event === "info.changed") {
       const { history, post, add, join } = system;
       this.#set(seq, { history, post, add, join });
     }

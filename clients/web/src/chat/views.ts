@@ -9,6 +9,7 @@ import {
   type InboxResult,
   limits,
   type MembersResult,
+  type Message,
   type PresenceResult,
   type ReceiptsResult,
   type WatchResult,
@@ -17,6 +18,7 @@ import { directConversationId } from "../made-ids.ts";
 import { kindOf, type Side, targetOf } from "../protocol.ts";
 import type { Queued, RefusedRequest, Target } from "../saved.ts";
 import type { CallRequest, CallResult, Waiter } from "../session/waiter.ts";
+import { isOfChannel } from "../store/apply.ts";
 import { type DraftText, type Found, type Load, type LoadId, PAGE } from "../store/types.ts";
 import { Conversations, type Filter, type ListSnapshot, noRows } from "./conversations.ts";
 import { Messages, type Snapshot } from "./messages.ts";
@@ -68,6 +70,8 @@ export type Need =
   | { need: "unwatchPresence" }
   /** The whole chat list has come. */
   | { need: "listed" }
+  /** The user is not a member of this channel any more. */
+  | { need: "gone"; conversation_id: string }
   /** All members of a conversation have come. */
   | { need: "members"; conversation_id: string; members: readonly GroupMember[] };
 
@@ -116,6 +120,8 @@ export class Views {
   #lastLoad: LoadId = 0;
   /** The users whose presence is watched. */
   #watched: string[] = [];
+  /** The channels of the store, then those of the server's last list. */
+  #channels = new Set<string>();
   #needs: Need[] = [];
   /** Something has come since the last snapshots. */
   #isChanged = false;
@@ -159,10 +165,7 @@ export class Views {
     }
   }
 
-  #came(
-    chats: Conversations,
-    { conversation_id: id, sender_id }: { conversation_id: string; sender_id: string },
-  ): void {
+  #came(chats: Conversations, { conversation_id: id, sender_id }: Message): void {
     for (const view of this.#viewsOf(id)) {
       if (view.peerId === sender_id && !view.hasPeerWritten) {
         view.hasPeerWritten = true;
@@ -216,6 +219,14 @@ export class Views {
     }
   }
 
+  /** The user is not a member of this channel any more: the user has left, or the server no longer lists the channel. */
+  gone(conversation_id: string): void {
+    this.#isChanged = true;
+    this.#chats?.gone(conversation_id);
+    this.#channels.delete(conversation_id);
+    this.#needs.push({ need: "gone", conversation_id });
+  }
+
   /** Takes the file of an attachment. */
   place(id: string, seq: number, path?: string): void {
     this.#isChanged = true;
@@ -241,9 +252,14 @@ export class Views {
       loadedIn(wanted.view, wanted.side, found, chats);
     } else if (chats && !this.#isStarted) {
       this.#isStarted = true;
-      const { chats: rows, drafts } = found.found === "start" ? found : { chats: [], drafts: [] };
+      const none = { chats: [], channels: [], drafts: [] };
+      const { chats: rows, channels, drafts } = found.found === "start" ? found : none;
       for (const row of rows) {
         chats.row(row);
+      }
+      for (const row of channels) {
+        chats.channel(row);
+        this.#channels.add(row.conversation_id);
       }
       for (const { target, draft } of drafts) {
         chats.draftOf(target, draft);
@@ -523,18 +539,22 @@ export class Views {
     }
   }
 
-  #askChannels(cursor: string | undefined, missing = new Set(this.#chats?.listedChannels())): void {
+  #askChannels(cursor: string | undefined, listed = new Set<string>()): void {
     this.#asks.channels = true;
     const answered = ({ conversations, next_cursor }: ChannelsResult) => {
       this.#asks.channels = false;
       for (const row of conversations) {
         this.#chats?.channel(row);
-        missing.delete(row.conversation_id);
+        listed.add(row.conversation_id);
       }
       if (next_cursor !== null) {
-        this.#askChannels(next_cursor, missing);
+        this.#askChannels(next_cursor, listed);
       } else {
-        this.#chats?.gone([...missing]);
+        const gone = [...this.#channels].filter((id) => !listed.has(id));
+        this.#channels = listed;
+        for (const id of gone) {
+          this.gone(id);
+        }
       }
     };
     const refused = () => {
@@ -635,7 +655,9 @@ function loadedIn(view: Conversing, side: Side, found: Found, chats: Conversatio
       timeline.receipt({ kind: "delivered", user_id, seq: delivered_seq });
       timeline.receipt({ kind: "read", user_id, seq: read_seq });
     }
-    if (found.row) {
+    if (found.row && isOfChannel(found.row)) {
+      timeline.channel(found.row);
+    } else if (found.row) {
       timeline.row(found.row);
       // The list has entries that the row of the store lacks, such as a new title.
       if (chats.lacksRow(view.id)) {

@@ -3,6 +3,7 @@
 import { PigeonholeError } from "../errors.ts";
 import {
   type HistoryRequest,
+  isChannelsResult,
   isHistoryResult,
   isInboxResult,
   isReceiptsResult,
@@ -91,6 +92,11 @@ export class Calls {
     }
     if (request.action === "inbox" && isInboxResult(answer)) {
       this.#session.outbox.rememberRows(answer.conversations);
+      for (const row of answer.conversations) {
+        this.#session.store({ row });
+      }
+    }
+    if (request.action === "channels" && isChannelsResult(answer)) {
       for (const row of answer.conversations) {
         this.#session.store({ row });
       }

@@ -175,6 +175,7 @@ export class Outbox {
       this.#session.answer(waiter, answer);
       if ("request" in queued && queued.request.action === "leave") {
         this.#session.channels.left(queued.request.conversation_id);
+        this.#session.views.gone(queued.request.conversation_id);
       }
     }
   }

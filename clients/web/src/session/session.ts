@@ -318,6 +318,9 @@ export class Session extends Core {
         case "members":
           this.store({ members: { conversation_id: need.conversation_id, members: need.members } });
           break;
+        case "gone":
+          this.store({ gone: need.conversation_id });
+          break;
         case "listed":
           if (this.keeper === "store") {
             this.save({ listed: true });

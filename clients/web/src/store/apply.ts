@@ -6,8 +6,8 @@
 
 import { Standing } from "../chat/standing.ts";
 import {
+  type Channel,
   type Conversation,
-  type GroupMember,
   type HistoryResult,
   type LastMessage,
   limits,
@@ -15,7 +15,8 @@ import {
   type Message,
 } from "../frames.ts";
 import { directConversationId } from "../made-ids.ts";
-import { counts, isChange, names, type Settings, type Side } from "../protocol.ts";
+import { changedMembers, listedMembers } from "../members.ts";
+import { counts, isChange, names, rolesOf, type Settings, type Side } from "../protocol.ts";
 import { joined } from "../spans.ts";
 import { type Folded, ofMessages, type Rows } from "./rows.ts";
 import type { Span, Write } from "./types.ts";
@@ -27,6 +28,7 @@ export async function apply(rows: Rows, me: string, write: Write): Promise<void>
     await fold(rows, entry, false);
     await addSpan(rows, entry.conversation_id, { from: entry.seq, to: entry.seq });
     await list(rows, me, entry);
+    await followMembers(rows, entry);
   } else if ("page" in write) {
     const { conversation_id, side, page } = write.page;
     for (const entry of page.messages) {
@@ -39,12 +41,19 @@ export async function apply(rows: Rows, me: string, write: Write): Promise<void>
     }
   } else if ("row" in write) {
     await replaceRow(rows, write.row);
+  } else if ("gone" in write) {
+    await rows.forget(write.gone);
   } else if ("read" in write) {
     const { conversation_id, seq, unread, mentions } = write.read;
     const row = await rows.row(conversation_id);
     if (row && row.read_seq <= seq) {
-      const { mentions: _, ...rest } = row;
-      await setRow(rows, { ...rest, read_seq: seq, unread, ...(mentions === undefined ? {} : { mentions }) });
+      const marks = { read_seq: seq, unread };
+      if (isOfChannel(row)) {
+        await setRow(rows, { ...row, ...marks });
+      } else {
+        const { mentions: _, ...rest } = row;
+        await setRow(rows, { ...rest, ...marks, ...(mentions === undefined ? {} : { mentions }) });
+      }
     }
   } else if ("marks" in write) {
     const { conversation_id, members } = write.marks;
@@ -56,7 +65,8 @@ export async function apply(rows: Rows, me: string, write: Write): Promise<void>
   } else if ("settings" in write) {
     await set(rows, me, write.settings);
   } else if ("members" in write) {
-    await replaceMembers(rows, write.members.conversation_id, write.members.members);
+    const { conversation_id, members } = write.members;
+    await rows.setMembers(conversation_id, listedMembers(await rows.members(conversation_id), members));
   } else if ("draft" in write) {
     rows.setDraft(write.draft.target, write.draft.draft);
   } else if ("place" in write) {
@@ -82,9 +92,15 @@ export async function apply(rows: Rows, me: string, write: Write): Promise<void>
 }
 
 /** Sorts the rows of the chat list: the one with the newest message first. */
-export function orderOfChats(one: Conversation, other: Conversation): number {
-  const [first, second] = [one.last_message.sent_at, other.last_message.sent_at].map(Date.parse) as [number, number];
-  return second - first || (one.conversation_id < other.conversation_id ? -1 : 1);
+export function orderOfChats(one: Conversation | Channel, other: Conversation | Channel): number {
+  const at = (row: Conversation | Channel) =>
+    isOfChannel(row) && !row.last_message ? 0 : Date.parse((row as Conversation).last_message.sent_at);
+  return at(other) - at(one) || (one.conversation_id < other.conversation_id ? -1 : 1);
+}
+
+/** Returns whether the row is one of the list of channels. */
+export function isOfChannel(row: Conversation | Channel): row is Channel {
+  return row.kind === "channel";
 }
 
 async function fold(rows: Rows, entry: Message, isOfPage: boolean): Promise<void> {
@@ -101,7 +117,7 @@ async function fold(rows: Rows, entry: Message, isOfPage: boolean): Promise<void
     rows.setUnneeded(path, true);
   }
   const row = await rows.row(id);
-  if (row?.last_message.seq !== seq) {
+  if (row?.last_message?.seq !== seq) {
     return;
   }
   if (folded.message) {
@@ -163,7 +179,7 @@ async function cutSpans(rows: Rows, id: string, first_seq: number): Promise<void
   );
 }
 
-async function replaceRow(rows: Rows, row: Conversation): Promise<void> {
+async function replaceRow(rows: Rows, row: Conversation | Channel): Promise<void> {
   const id = row.conversation_id;
   const known = await rows.row(id);
   if (known && known.last_seq > row.last_seq) {
@@ -172,7 +188,7 @@ async function replaceRow(rows: Rows, row: Conversation): Promise<void> {
   await setRow(rows, row);
   if (known) {
     // The server may not know the user's newest marks yet.
-    await raiseOwn(rows, id, known.delivered_seq, known.read_seq);
+    await raiseOwn(rows, id, isOfChannel(known) ? 0 : known.delivered_seq, known.read_seq);
   }
   if (row.first_seq !== undefined) {
     await hideBelow(rows, id, row.first_seq);
@@ -185,13 +201,13 @@ async function raiseOwn(rows: Rows, id: string, delivered: number, read: number)
   if (!row) {
     return;
   }
-  const raised = { ...row, delivered_seq: Math.max(row.delivered_seq, delivered) };
+  const raised = isOfChannel(row) ? { ...row } : { ...row, delivered_seq: Math.max(row.delivered_seq, delivered) };
   if (row.read_seq < read) {
     raised.read_seq = read;
     // At most what is above the mark. The next row from the server has the number.
     raised.unread = Math.min(row.unread, Math.max(row.last_seq - read, 0));
-    if (row.mentions !== undefined) {
-      raised.mentions = Math.min(row.mentions, raised.unread);
+    if ("mentions" in raised && raised.mentions !== undefined) {
+      raised.mentions = Math.min(raised.mentions, raised.unread);
     }
   }
   await rows.setRow(raised);
@@ -205,7 +221,7 @@ async function set(rows: Rows, me: string, settings: Settings): Promise<void> {
     return;
   }
   if (isOfUser) {
-    await rows.setRow({ ...row, blocked: settings.set.blocked });
+    await rows.setRow({ ...(row as Conversation), blocked: settings.set.blocked });
     return;
   }
   const { muted_until, mute_mentions, archived } = settings.set;
@@ -214,7 +230,7 @@ async function set(rows: Rows, me: string, settings: Settings): Promise<void> {
   await rows.setRow({
     ...rest,
     ...(mutedUntil === undefined || mutedUntil === null ? {} : { muted_until: mutedUntil }),
-    ...(mute_mentions === undefined ? {} : { mute_mentions }),
+    ...(mute_mentions === undefined || isOfChannel(row) ? {} : { mute_mentions }),
     ...(archived === undefined ? {} : { archived }),
   });
 }
@@ -252,18 +268,20 @@ async function raise(rows: Rows, id: string, came: readonly Member[]): Promise<v
   await rows.setMembers(id, [...members.values()]);
 }
 
-async function replaceMembers(rows: Rows, id: string, came: readonly GroupMember[]): Promise<void> {
-  const known = new Map((await rows.members(id)).map((member) => [member.user_id, member]));
-  const members = came.map(({ user_id, role, joined_seq }) => {
-    const { delivered_seq = 0, read_seq = 0 } = known.get(user_id) ?? {};
-    return { user_id, joined: { role, joined_seq }, delivered_seq, read_seq };
-  });
-  await rows.setMembers(id, members);
+/** Brings the list of members, if it came, up to a new entry. */
+async function followMembers(rows: Rows, entry: Message): Promise<void> {
+  if (rolesOf(entry).length === 0) {
+    return;
+  }
+  const known = await rows.members(entry.conversation_id);
+  if (known.some(({ joined }) => joined)) {
+    await rows.setMembers(entry.conversation_id, changedMembers(known, entry));
+  }
 }
 
 /** Replaces a row of the chat list, without the text of a message that the user can no longer see. */
-async function setRow(rows: Rows, row: Conversation): Promise<void> {
-  if (row.last_message.seq >= (await rows.floor(row.conversation_id))) {
+async function setRow(rows: Rows, row: Conversation | Channel): Promise<void> {
+  if (!row.last_message || row.last_message.seq >= (await rows.floor(row.conversation_id))) {
     await rows.setRow(row);
     return;
   }
@@ -283,15 +301,15 @@ async function list(rows: Rows, me: string, entry: Message): Promise<void> {
   }
   if (counts(entry) && entry.sender_id !== me && entry.deleted_at === undefined) {
     next.unread += 1;
-    if (row.mentions !== undefined) {
-      next.mentions = row.mentions + Number(names(entry, me));
+    if ("mentions" in next && next.mentions !== undefined) {
+      next.mentions += Number(names(entry, me));
     }
   }
   await setRow(rows, next);
 }
 
 /** Returns what a system entry changes in a group's row. */
-function changesOf(row: Conversation, entry: Message, me: string): Partial<Conversation> {
+function changesOf(row: Conversation | Channel, entry: Message, me: string): Partial<Conversation & Channel> {
   const { system } = entry;
   if (!system) {
     return {};
@@ -300,9 +318,10 @@ function changesOf(row: Conversation, entry: Message, me: string): Partial<Conve
   standing.row(row);
   standing.entry(entry, me);
   const { role, memberCount: member_count, rules } = standing;
-  const { join: _, ...info } = rules;
+  const { join, ...info } = rules;
   return {
     ...info,
+    ...(join === undefined || !isOfChannel(row) ? {} : { join }),
     ...(system.event === "info.changed" && system.title !== undefined ? { title: system.title } : {}),
     ...(role === undefined ? {} : { role }),
     ...(member_count === undefined ? {} : { member_count }),

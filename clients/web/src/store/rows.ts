@@ -1,7 +1,7 @@
 // The rows of a message store, within one transaction.
 
 import { addChange, applied, type Changes, countOf, keepText, markDeleted, noChanges } from "../changes.ts";
-import type { Conversation, Message } from "../frames.ts";
+import type { Channel, Conversation, Message } from "../frames.ts";
 import { isChange } from "../protocol.ts";
 import { fileOf, isQueued, type Queued, type StorageChange, type Target, withMediaId } from "../saved.ts";
 import type { Key, Range, Table, Transaction } from "./database.ts";
@@ -20,8 +20,8 @@ export interface Folded {
 /** A conversation, without its messages and members. */
 export interface ConversationRow {
   num: number;
-  /** The row of the chat list. */
-  listed?: Conversation;
+  /** The row of the chat list or of the list of channels. */
+  listed?: Conversation | Channel;
   held_seq?: number;
   /** A read mark that the server does not know yet. */
   read_seq?: number;
@@ -159,12 +159,21 @@ export class Rows {
     return ((await this.conversation(id)) ?? (await this.change(id, {}))).num;
   }
 
-  async row(id: string): Promise<Conversation | undefined> {
+  async row(id: string): Promise<Conversation | Channel | undefined> {
     return (await this.conversation(id))?.listed;
   }
 
-  async setRow(listed: Conversation): Promise<void> {
+  async setRow(listed: Conversation | Channel): Promise<void> {
     await this.change(listed.conversation_id, { listed });
+  }
+
+  /** Removes the row of the list, all messages and all members. */
+  async forget(id: string): Promise<void> {
+    const { num } = await this.change(id, { spans: [] });
+    await this.remove(id, ofMessages(num, 0));
+    await this.setMembers(id, []);
+    const { listed: _, ...rest } = await this.change(id, {});
+    this.transaction.put("conversation", id, rest);
   }
 
   async floor(id: string): Promise<number> {

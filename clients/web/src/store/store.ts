@@ -1,11 +1,11 @@
 // A message store: the chat list, the history, the members, the drafts, the outbox and the marks of one user.
 
 import { PigeonholeError } from "../errors.ts";
-import type { Conversation, Message } from "../frames.ts";
+import type { Channel, Conversation, Message } from "../frames.ts";
 import type { Side } from "../protocol.ts";
 import { isQueued, nothingSaved, type RefusedRequest, type Saved, type Target } from "../saved.ts";
 import { uuid } from "../uuid.ts";
-import { apply, orderOfChats } from "./apply.ts";
+import { apply, isOfChannel, orderOfChats } from "./apply.ts";
 import type { Database, Key, Mode, Storage, Transaction } from "./database.ts";
 import {
   Cache,
@@ -142,7 +142,8 @@ export class Store {
   load(what: Load): Promise<Found> {
     return this.#read(async (transaction): Promise<Found> => {
       if (what.load === "start") {
-        return { found: "start", chats: await chatsOf(transaction), drafts: await draftsOf(transaction) };
+        const [chats, channels] = [await chatsOf(transaction), await channelsOf(transaction)];
+        return { found: "start", chats, channels, drafts: await draftsOf(transaction) };
       }
       const { conversation_id } = what;
       const rows = new Rows(transaction, this.me, this.#database.keepsFiles);
@@ -159,6 +160,11 @@ export class Store {
   /** Returns the chat list, the conversation with the newest message first. */
   chats(): Promise<Conversation[]> {
     return this.#read(chatsOf);
+  }
+
+  /** Returns the list of channels, in the order of their ids. */
+  channels(): Promise<Channel[]> {
+    return this.#read(channelsOf);
   }
 
   /** Returns the number of unread messages in all conversations that are not archived. */
@@ -324,7 +330,12 @@ async function fileFor(transaction: Transaction, { queued }: OutboxRow): Promise
 
 async function chatsOf(transaction: Transaction): Promise<Conversation[]> {
   const rows = await conversationsOf(transaction);
-  return rows.flatMap(([, { listed }]) => listed ?? []).sort(orderOfChats);
+  return rows.flatMap(([, { listed }]) => (listed && !isOfChannel(listed) ? listed : [])).sort(orderOfChats);
+}
+
+async function channelsOf(transaction: Transaction): Promise<Channel[]> {
+  const rows = await conversationsOf(transaction);
+  return rows.flatMap(([, { listed }]) => (listed && isOfChannel(listed) ? listed : []));
 }
 
 async function draftsOf(transaction: Transaction): Promise<DraftRow[]> {
@@ -395,7 +406,7 @@ async function nextToTrim(
 async function firstToStay(
   transaction: Transaction,
   num: number,
-  { read_seq }: Conversation,
+  { read_seq }: Conversation | Channel,
   excess: number,
 ): Promise<number | undefined> {
   const seqs = async (below: number | undefined, limit: number, isReverse: boolean) => {

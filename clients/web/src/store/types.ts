@@ -1,6 +1,6 @@
 // The changes that a message store takes, and its answers to reads.
 
-import type { Conversation, GroupMember, HistoryResult, Member, Message } from "../frames.ts";
+import type { Channel, Conversation, GroupMember, HistoryResult, Member, Message } from "../frames.ts";
 import type { Draft, Settings, Side } from "../protocol.ts";
 import type { StorageChange, Target } from "../saved.ts";
 
@@ -13,8 +13,10 @@ export type Write =
   | { entry: Message }
   /** A page of history, and the side that was requested. */
   | { page: { conversation_id: string; side: Side; page: HistoryResult } }
-  /** A row of the chat list. A row that is older than the stored one changes nothing. */
-  | { row: Conversation }
+  /** A row of the chat list or of the list of channels. A row that is older than the stored one changes nothing. */
+  | { row: Conversation | Channel }
+  /** The user is not a member of this channel any more. The store removes its row and its messages. */
+  | { gone: string }
   /** The user has read a conversation up to here. In a group, `mentions` counts the unread messages that name them. */
   | { read: { conversation_id: string; seq: number; unread: number; mentions?: number | undefined } }
   /** The marks of members. A mark only rises. */
@@ -77,13 +79,13 @@ export type Load =
 export type Found =
   /** No store exists, or it can't be read. */
   | { found: "nothing" }
-  /** The rows of the chat list, the conversation with the newest message first, and all drafts. */
-  | { found: "start"; chats: Conversation[]; drafts: { target: Target; draft: DraftText }[] }
+  /** The rows of the chat list, the conversation with the newest message first, those of channels, and all drafts. */
+  | { found: "start"; chats: Conversation[]; channels: Channel[]; drafts: { target: Target; draft: DraftText }[] }
   | { found: "members"; members: KnownMember[] }
   | {
       found: "window";
-      /** The row of the chat list. */
-      row?: Conversation;
+      /** The row of the chat list or of the list of channels. */
+      row?: Conversation | Channel;
       /** The known members, in the order of their ids. */
       members: KnownMember[];
       window: Window;
