@@ -9,7 +9,7 @@ use wire::limits::{INBOX_LIMIT_MAX, MEMBERS_LIMIT_MAX, PRESENCE_USERS_MAX};
 use wire::{
     Action, Channel, ChannelsRequest, ClientMsgId, Conversation, ConversationId, ConversationKind, GroupMember,
     HistoryRequest, HistoryResult, InboxRequest, MembersRequest, Message, PresenceRequest, ReceiptsRequest, Reply, Seq,
-    Side, Target, Timestamp, UserId, direct_conversation_id,
+    Side, System, Target, Timestamp, UserId, direct_conversation_id,
 };
 
 use super::conversations::{Conversations, Filter, ListSnapshot};
@@ -290,6 +290,11 @@ impl Views {
                 // A user shows their presence to whom they have written.
                 self.watched.clear();
             }
+        }
+        // The user is a member anew. No event has reported what the others read before.
+        if matches!(&message.system, Some(System::MembersAdded { members }) if members.contains(&self.me)) {
+            let views = self.open.iter().filter(|(_, view)| view.id == *id).map(|(view, _)| *view);
+            views.collect::<Vec<_>>().into_iter().for_each(|view| self.ask_marks(view));
         }
         // The store lists a new conversation once it has its row.
         if self.is_caught_up && self.chats.as_ref().is_some_and(|chats| chats.lacks_row(id)) {

@@ -165,12 +165,18 @@ export class Views {
     }
   }
 
-  #came(chats: Conversations, { conversation_id: id, sender_id }: Message): void {
+  #came(chats: Conversations, { conversation_id: id, sender_id, system }: Message): void {
     for (const view of this.#viewsOf(id)) {
       if (view.peerId === sender_id && !view.hasPeerWritten) {
         view.hasPeerWritten = true;
         // A user shows their presence to whom they have written.
         this.#watched = [];
+      }
+    }
+    // The user is a member anew. No event has reported what the others read before.
+    if (system?.event === "members.added" && system.members.includes(this.#me)) {
+      for (const view of this.#viewsOf(id)) {
+        this.#askMarks(view);
       }
     }
     // The store lists a new conversation once it has its row.
