@@ -1,5 +1,7 @@
 """Writes docs/api.md: the public names of each client, by concept. With `--check`, fails where the page is not current.
 
+Fails too where a client has no method for an action of the registry, and `OF_CORE` has no reason.
+
 The names are those of the sources. A concept is a name in camelCase, and `SAME` has those that differ by language.
 """
 
@@ -53,6 +55,16 @@ SAME = {
     "sendMedia": "sendFile",
     "subscribe": "changed",
 }
+# The actions whose methods have other names, and those without one: when the core sends them.
+REGISTRY = "crates/wire/src/actions.rs"
+METHODS = {"device": ["registerDevice"], "inbox": ["chats"], "settings": ["settings", "mute"]}
+OF_CORE = {
+    "ack": "a message is saved",
+    "drain": "a connection opened",
+    "ping": "a connection was silent",
+    "upload": "a file is in the outbox",
+    "uploaded": "a file is complete",
+}
 # The class of the app from which a type inherits its names.
 SHOWN = {"Actions": "Client"}
 # The beginning of a type, and a public name in it, by the ending of the file.
@@ -87,10 +99,26 @@ def page():
             for kind, file in types:
                 for name in names(kind, file):
                     rows[concept(name)].setdefault(language, {})[f"`{SHOWN.get(kind, kind)}.{name}`"] = None
+        if part == "Client and conversation":
+            check_actions(rows, languages)
         lines += ["", f"## {part}", "", f"| concept | {' | '.join(languages)} |", f"|---|{'---|' * len(languages)}"]
         for row, cells in sorted(rows.items()):
             lines.append(f"| {row} | {' | '.join(', '.join(cells.get(language, [])) for language in languages)} |")
     return "\n".join(lines) + "\n"
+
+
+def check_actions(rows, languages):
+    """Fails where a client has no method for an action, or where the core's actions are others than named here."""
+    actions = re.findall(r'(?m)^    "(\w+)": \w+\(\w+\).*, in "', (ROOT / REGISTRY).read_text())
+    if not actions or not {*METHODS, *OF_CORE} <= {*actions}:
+        sys.exit(f"{REGISTRY} lacks an action that tools/scripts/api.py names")
+    for action in actions:
+        methods = METHODS.get(action, [action])
+        lacking = [language for language in languages if not any(language in rows.get(name, []) for name in methods)]
+        if action not in OF_CORE and lacking:
+            sys.exit(
+                f"no method of {', '.join(lacking)} sends `{action}`: add one, or a reason in tools/scripts/api.py"
+            )
 
 
 def names(kind, file):
