@@ -1,8 +1,7 @@
 // The open chat, and the views of the client that follow it. No DOM.
 
 import type { Chat, ChatRow, MemberRow, MessagesView, Pigeonhole, Roster } from "@pigeonhole/client";
-import { hasMembers, isChannel } from "@pigeonhole/client";
-import { blank } from "./rows.ts";
+import { emptyRow, hasMembers, isChannel } from "@pigeonhole/client";
 
 /** Where a chat is: a user, a conversation, or the row of a group that the server has not created yet. */
 export type Place = { peer: string } | { id: string } | { key: string };
@@ -30,8 +29,8 @@ export class Opened {
 
   constructor(pigeonhole: Pigeonhole, place: Place, row: ChatRow | undefined, changed: () => void) {
     this.place = place;
-    const id = "id" in place ? place.id : undefined;
-    this.#row = row ?? blank("peer" in place ? place.peer : undefined, id);
+    this.#row =
+      row ?? emptyRow("peer" in place ? { to: place.peer } : { conversation_id: "id" in place ? place.id : "" });
     if ("key" in place) {
       return;
     }

@@ -3,6 +3,7 @@
 import {
   type ChatRow,
   type ClientEvent,
+  emptyRow,
   hasMembers,
   isChannel,
   type Message,
@@ -15,7 +16,7 @@ import { Device } from "./device.ts";
 import { Opened, type Place, placeOf } from "./opened.ts";
 import type { Prepared } from "./prepare.ts";
 import { notAdded, reason, whyNotJoined, whyNotMade, whyRefused } from "./refusals.ts";
-import { blank, nameOf, whatOf, whyNot } from "./rows.ts";
+import { nameOf, whatOf, whyNot } from "./rows.ts";
 import { said } from "./said.ts";
 import { kept } from "./tab.ts";
 import { Back } from "./view/back.ts";
@@ -175,7 +176,7 @@ class Pane {
     if (this.#words || !this.#rows.getSnapshot()) {
       return rows;
     }
-    const begun = [...this.#begun].filter((peer) => !this.#rowAt({ peer })).map((peer) => blank(peer));
+    const begun = [...this.#begun].filter((peer) => !this.#rowAt({ peer })).map((to) => emptyRow({ to }));
     return [...rows, ...begun];
   }
 

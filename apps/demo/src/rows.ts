@@ -1,42 +1,11 @@
 // Rows of the chat list, in words. No DOM.
 
-import { type ChatRow, type GroupMember, isChannel, isGroup, isService } from "@pigeonhole/client";
+import { type ChatRow, isService, mayWrite } from "@pigeonhole/client";
 import { said } from "./said.ts";
 import { list, sentence } from "./system.ts";
 
 /** Replaces a deleted text. */
 export const DELETED = "This message was deleted";
-
-type Role = GroupMember["role"];
-
-/** Returns the row of a chat that the list does not have: nothing was written there, or it has not come yet. */
-export function blank(peerId: string | undefined, conversationId = ""): ChatRow {
-  const isOfMembers = isGroup(conversationId) || isChannel(conversationId);
-  return {
-    key: peerId === undefined ? `c${conversationId}` : `p${peerId}`,
-    conversationId: undefined,
-    kind: isOfMembers ? (isChannel(conversationId) ? "channel" : "group") : "direct",
-    peerId,
-    title: undefined,
-    role: undefined,
-    rules: {},
-    memberCount: undefined,
-    isClosed: false,
-    failed: undefined,
-    line: undefined,
-    unread: 0,
-    mentions: 0,
-    isMuted: false,
-    mutedUntil: null,
-    mutesMentions: false,
-    isPinned: false,
-    isArchived: false,
-    isBlocked: false,
-    draft: undefined,
-    typing: [],
-    presence: undefined,
-  };
-}
 
 export function nameOf({ kind, peerId, title }: ChatRow): string {
   return peerId ?? title ?? (kind === "channel" ? "Channel" : "Group");
@@ -47,30 +16,9 @@ export function whatOf({ kind }: ChatRow): "group" | "channel" {
   return kind === "channel" ? "channel" : "group";
 }
 
-/** Whether this role may do what admins do. */
-export function moderates(role: Role | undefined): boolean {
-  return role === "owner" || role === "admin";
-}
-
-/** Reports whether a member with the role `own` may remove one with the role `other`. */
-export function mayRemove(own: Role | undefined, other: Role): boolean {
-  return own === "owner" || (own === "admin" && !moderates(other));
-}
-
 /** Reports whether only a team’s own server writes there. */
 export function isOfService({ peerId }: ChatRow): boolean {
   return peerId !== undefined && isService(peerId);
-}
-
-/** Reports whether messages are final: no edit, no reaction. */
-export function isFixed(row: ChatRow): boolean {
-  return row.isBlocked || row.isClosed || isOfService(row);
-}
-
-/** Whether there is nothing that may be written. */
-export function isReadOnly(row: ChatRow): boolean {
-  const { post = row.kind === "channel" ? "admins" : "all" } = row.rules;
-  return isFixed(row) || (row.kind !== "direct" && post === "admins" && !moderates(row.role));
 }
 
 /** Why nothing can be written there, or nothing. */
@@ -88,12 +36,12 @@ export function whyNot(row: ChatRow): string {
   if (isUnmade(row)) {
     return row.failed === undefined ? `The ${what} is not created yet.` : `The ${what} was not created.`;
   }
-  return isReadOnly(row) ? `Only admins ${what === "channel" ? "post" : "write"} in this ${what}.` : "";
+  return mayWrite(row) ? "" : `Only admins ${what === "channel" ? "post" : "write"} in this ${what}.`;
 }
 
 /** Reports whether the server has not created the group yet. */
-export function isUnmade({ key, kind, conversationId }: ChatRow): boolean {
-  return kind !== "direct" && conversationId === undefined && key.startsWith("n");
+export function isUnmade({ kind, conversationId }: ChatRow): boolean {
+  return kind !== "direct" && conversationId === undefined;
 }
 
 /** Returns the last message, with its author in a group; or the text that the user has begun. */

@@ -1,8 +1,9 @@
 export type { Forwarded, Sent } from "./actions.ts";
 export type { Filter, ListSnapshot } from "./chat/conversations.ts";
 export type { Item, MessageItem, Progress, Refused, Reply, Run } from "./chat/item.ts";
+export { mayReact, mayRemove, mayWrite, moderates } from "./chat/rights.ts";
 export type { MemberRow, RosterSnapshot } from "./chat/roster.ts";
-export type { ChatRow, Line, Rules } from "./chat/row.ts";
+export { type ChatRow, emptyRow, type Line, type Rules } from "./chat/row.ts";
 export type { Screen } from "./chat/views.ts";
 export type { At } from "./chat/window.ts";
 export { Chat } from "./chat.ts";

@@ -1,12 +1,12 @@
 // Contents of a conversation: messages in their current form, events of a group, days between them, and the line above
 // the unread ones.
 
-import type { ChatRow, Item as Entry, MessageItem, Progress } from "@pigeonhole/client";
+import { type ChatRow, type Item as Entry, type MessageItem, mayWrite, type Progress } from "@pigeonhole/client";
 import { type Carried, fileOf } from "../carried.ts";
 import { isEmojiAlone, linked } from "../links.ts";
 import { pieces } from "../mentions.ts";
 import { reason } from "../refusals.ts";
-import { DELETED, isReadOnly, isUnmade, whatOf } from "../rows.ts";
+import { DELETED, isUnmade, whatOf } from "../rows.ts";
 import { said } from "../said.ts";
 import { sentence } from "../system.ts";
 import { hue } from "./avatar.ts";
@@ -59,7 +59,7 @@ export function bubbles(
     return [separator("nothing", why || waits)];
   }
   if (entries?.length === 0 || (entries && !items.some(({ key }) => /^[csg]/.test(key)))) {
-    const hello = isReadOnly(row) ? "" : " Say hello.";
+    const hello = mayWrite(row) ? " Say hello." : "";
     items.push(
       separator("nothing", row.kind === "channel" ? "Nothing was posted here yet." : `No messages yet.${hello}`),
     );

@@ -1,10 +1,10 @@
 // The open chat: its messages, the field to write another, and of a group what it is.
 
-import { type Draft, isService, limits, type MediaDraft, type MessageItem } from "@pigeonhole/client";
+import { type Draft, isService, limits, type MediaDraft, type MessageItem, moderates } from "@pigeonhole/client";
 import type { Named } from "../mentions.ts";
 import type { Opened } from "../opened.ts";
 import type { Prepared } from "../prepare.ts";
-import { isOfService, moderates, nameOf, typingIn, whyNot } from "../rows.ts";
+import { isOfService, nameOf, typingIn, whyNot } from "../rows.ts";
 import { said } from "../said.ts";
 import { avatar } from "./avatar.ts";
 import { Composer } from "./composer.ts";

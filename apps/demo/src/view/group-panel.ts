@@ -1,8 +1,8 @@
 // The panel of a group: title, members, and the rules that admins may change.
 
-import type { GroupInfo, MemberRow, Role } from "@pigeonhole/client";
+import { type GroupInfo, type MemberRow, mayRemove, moderates, type Role } from "@pigeonhole/client";
 import type { Opened } from "../opened.ts";
-import { isUnmade, mayRemove, moderates, nameOf, whatOf } from "../rows.ts";
+import { isUnmade, nameOf, whatOf } from "../rows.ts";
 import { isolated } from "../system.ts";
 import { avatar } from "./avatar.ts";
 import { Confirm } from "./confirm.ts";

@@ -1,9 +1,8 @@
 // The menu of a message.
 
-import type { MessageItem } from "@pigeonhole/client";
+import { type MessageItem, mayReact, mayWrite, moderates } from "@pigeonhole/client";
 import { linked } from "../links.ts";
 import type { Opened } from "../opened.ts";
-import { isFixed, isReadOnly, moderates } from "../rows.ts";
 import { list } from "../system.ts";
 import { Confirm } from "./confirm.ts";
 import { h, put } from "./dom.ts";
@@ -103,14 +102,14 @@ export class MessageMenu {
       }
     };
     return [
-      ...(isFixed(row) ? [] : [quick]),
-      ...(isReadOnly(row) ? [] : [item("Reply", () => reply(message))]),
+      ...(mayReact(row) ? [quick] : []),
+      ...(mayWrite(row) ? [item("Reply", () => reply(message))] : []),
       item("Forward", () => forward(message)),
       ...(answered ? [item("Show the original message", () => goTo(answered.seq))] : []),
       ...(opens[message.kind] ? [item(opens[message.kind] ?? "", () => open(seq))] : []),
       ...links(body),
       ...(body ? [item("Copy", () => copy(body))] : []),
-      ...(isOwn && !isFixed(row) ? [item("Edit", () => edit(message))] : []),
+      ...(isOwn && mayReact(row) ? [item("Edit", () => edit(message))] : []),
       ...(isOwn || (moderates(row.role) && !row.isClosed) ? [item("Delete for everyone", remove)] : []),
     ];
   }

@@ -1,7 +1,8 @@
 // The rows of the chat list.
 
 import type { Conversation, MutedUntil, Presence, System } from "../frames.ts";
-import type { GroupInfo } from "../protocol.ts";
+import { type GroupInfo, kindOf } from "../protocol.ts";
+import type { Target } from "../saved.ts";
 import type { DraftText } from "../store/types.ts";
 import type { Progress } from "./item.ts";
 
@@ -49,6 +50,35 @@ export interface ChatRow {
   typing: readonly string[];
   /** Whether the peer is online, if a view has requested it. */
   presence: Presence | undefined;
+}
+
+/** Returns the row of a conversation that the list does not have: nothing was written there, or no row has come yet. */
+export function emptyRow(target: Target): ChatRow {
+  const [conversationId, peerId] = "to" in target ? [undefined, target.to] : [target.conversation_id, undefined];
+  return {
+    key: conversationId === undefined ? `p${peerId}` : `c${conversationId}`,
+    conversationId,
+    kind: kindOf(conversationId ?? ""),
+    peerId,
+    title: undefined,
+    role: undefined,
+    rules: {},
+    memberCount: undefined,
+    isClosed: false,
+    failed: undefined,
+    line: undefined,
+    unread: 0,
+    mentions: 0,
+    isMuted: false,
+    mutedUntil: null,
+    mutesMentions: false,
+    isPinned: false,
+    isArchived: false,
+    isBlocked: false,
+    draft: undefined,
+    typing: [],
+    presence: undefined,
+  };
 }
 
 /** The rules of a group or a channel. A channel also has `join`. */
