@@ -344,27 +344,8 @@ pub fn apply<T: Tables>(tables: &mut T, me: &UserId, write: &Write) -> Result<()
                 None => Ok(()),
             }
         }
-        Write::Row(row) => match tables.row(&row.conversation_id)? {
-            Some(known) if known.last_seq > row.last_seq => Ok(()),
-            known => {
-                list(tables, row.clone())?;
-                if let Some(known) = known {
-                    // The server may not know the user's newest marks yet.
-                    raise_own(tables, &row.conversation_id, known.delivered_seq, known.read_seq)?;
-                }
-                row.first_seq.map_or(Ok(()), |first_seq| hide_below(tables, &row.conversation_id, first_seq))
-            }
-        },
-        Write::Channel(row) => match tables.channel(&row.conversation_id)? {
-            Some(known) if known.last_seq > row.last_seq => Ok(()),
-            known => {
-                list_channel(tables, row.clone())?;
-                if let Some(known) = known {
-                    raise_own(tables, &row.conversation_id, known.read_seq, known.read_seq)?;
-                }
-                hide_below(tables, &row.conversation_id, row.first_seq)
-            }
-        },
+        Write::Row(row) => replace(tables, row),
+        Write::Channel(row) => replace_channel(tables, row),
         Write::Gone(conversation_id) => {
             tables.set_channel(conversation_id, None)?;
             tables.set_members(conversation_id, &[])?;
@@ -372,16 +353,7 @@ pub fn apply<T: Tables>(tables: &mut T, me: &UserId, write: &Write) -> Result<()
             tables.set_spans(conversation_id, &[])
         }
         Write::Read { conversation_id, seq, unread, mentions } => {
-            let (seq, unread) = (*seq, *unread);
-            if let Some(row) = tables.channel(conversation_id)?.filter(|row| row.read_seq <= seq) {
-                list_channel(tables, Channel { read_seq: seq, unread, ..row })?;
-            }
-            match tables.row(conversation_id)? {
-                Some(row) if row.read_seq <= seq => {
-                    list(tables, Conversation { read_seq: seq, unread, mentions: *mentions, ..row })
-                }
-                _ => Ok(()),
-            }
+            read(tables, conversation_id, *seq, *unread, *mentions)
         }
         Write::Marks { conversation_id, members } => {
             raise(tables, conversation_id, members)?;
@@ -407,6 +379,50 @@ pub fn apply<T: Tables>(tables: &mut T, me: &UserId, write: &Write) -> Result<()
             }
             tables.save(change)
         }
+    }
+}
+
+/// Takes the server's row of the chat list, unless a later entry has come.
+fn replace<T: Tables>(tables: &mut T, row: &Conversation) -> Result<(), T::Error> {
+    let known = tables.row(&row.conversation_id)?;
+    if known.as_ref().is_some_and(|known| known.last_seq > row.last_seq) {
+        return Ok(());
+    }
+    list(tables, row.clone())?;
+    if let Some(known) = known {
+        // The server may not know the user's newest marks yet.
+        raise_own(tables, &row.conversation_id, known.delivered_seq, known.read_seq)?;
+    }
+    row.first_seq.map_or(Ok(()), |first_seq| hide_below(tables, &row.conversation_id, first_seq))
+}
+
+/// The same of a channel.
+fn replace_channel<T: Tables>(tables: &mut T, row: &Channel) -> Result<(), T::Error> {
+    let known = tables.channel(&row.conversation_id)?;
+    if known.as_ref().is_some_and(|known| known.last_seq > row.last_seq) {
+        return Ok(());
+    }
+    list_channel(tables, row.clone())?;
+    if let Some(known) = known {
+        raise_own(tables, &row.conversation_id, known.read_seq, known.read_seq)?;
+    }
+    hide_below(tables, &row.conversation_id, row.first_seq)
+}
+
+/// Takes the server's answer to a read mark.
+fn read<T: Tables>(
+    tables: &mut T,
+    conversation_id: &ConversationId,
+    seq: Seq,
+    unread: u64,
+    mentions: Option<u64>,
+) -> Result<(), T::Error> {
+    if let Some(row) = tables.channel(conversation_id)?.filter(|row| row.read_seq <= seq) {
+        list_channel(tables, Channel { read_seq: seq, unread, ..row })?;
+    }
+    match tables.row(conversation_id)? {
+        Some(row) if row.read_seq <= seq => list(tables, Conversation { read_seq: seq, unread, mentions, ..row }),
+        _ => Ok(()),
     }
 }
 
@@ -635,7 +651,7 @@ fn listed_channel<T: Tables>(tables: &mut T, me: &UserId, entry: &Message) -> Re
     let row = tables.channel(&entry.conversation_id)?.filter(|row| row.last_seq < entry.seq);
     let Some(mut row) = row else { return Ok(()) };
     if let Some(System::InfoChanged { title: Some(title), .. }) = &entry.system {
-        row.title = title.as_str().to_owned();
+        title.as_str().clone_into(&mut row.title);
     }
     let mut standing = Standing::default();
     standing.channel(&row);

@@ -428,6 +428,15 @@ impl Views {
         }
     }
 
+    /// These are all channels of the user. Those before them are gone.
+    fn channels_are(&mut self, listed: BTreeSet<ConversationId>) {
+        for id in mem::replace(&mut self.channels, listed) {
+            if !self.channels.contains(&id) {
+                self.gone(id);
+            }
+        }
+    }
+
     /// Takes the reply to a request of a view.
     pub(crate) fn answered(&mut self, ask: AskId, result: Result<Reply, Error>) {
         let (Some(purpose), Some(chats)) = (self.asked.remove(&ask), &mut self.chats) else { return };
@@ -451,9 +460,7 @@ impl Views {
                 if page.next_cursor.is_some() {
                     self.ask(Purpose::Channels(listed), ChannelsRequest { cursor: page.next_cursor });
                 } else {
-                    let gone: Vec<_> = self.channels.difference(&listed).cloned().collect();
-                    self.channels = listed;
-                    gone.into_iter().for_each(|id| self.gone(id));
+                    self.channels_are(listed);
                 }
             }
             (Purpose::Presence, Ok(Reply::Presence(answer))) => chats.presence(&answer.users),
