@@ -396,7 +396,7 @@ fn replace<T: Tables>(tables: &mut T, row: &Conversation) -> Result<(), T::Error
     row.first_seq.map_or(Ok(()), |first_seq| hide_below(tables, &row.conversation_id, first_seq))
 }
 
-/// The same of a channel.
+/// Takes the row of a channel as [`replace`] does.
 fn replace_channel<T: Tables>(tables: &mut T, row: &Channel) -> Result<(), T::Error> {
     let known = tables.channel(&row.conversation_id)?;
     if known.as_ref().is_some_and(|known| known.last_seq > row.last_seq) {

@@ -428,7 +428,7 @@ impl Views {
         }
     }
 
-    /// These are all channels of the user. Those before them are gone.
+    /// Keeps these of the channels that the user had, and removes the others from the list.
     fn channels_are(&mut self, listed: BTreeSet<ConversationId>) {
         for id in mem::replace(&mut self.channels, listed) {
             if !self.channels.contains(&id) {
