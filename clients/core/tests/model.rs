@@ -231,7 +231,7 @@ impl Server {
             }
             Action::Presence(_) => PresenceResult { users: vec![], watched: vec![] }.into(),
             Action::Channels(_) => ChannelsResult { conversations: vec![], next_cursor: None }.into(),
-            Action::Typing(_) => panic!("nobody types here: {frame}"),
+            Action::Typing(_) => panic!("the model does not type: {frame}"),
             Action::Ack(request) => {
                 self.acknowledge(&request.up_to);
                 AckResult {}.into()

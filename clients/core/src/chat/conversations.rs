@@ -189,12 +189,6 @@ impl Conversations {
         let me = self.me.clone();
         let id = &message.conversation_id;
         let is_own = message.sender_id == self.me;
-        let made = message.client_msg_id.as_ref().filter(|_| is_own).map(made_key);
-        if self.found(id).is_none()
-            && let Some(chat) = self.chats.iter_mut().find(|chat| Some(&chat.key) == made.as_ref())
-        {
-            chat.conversation_id = Some(id.clone());
-        }
         let mut timeline = Timeline::new(self.me.clone());
         timeline.message(message.clone());
         // The first own message to a user names the conversation of both.

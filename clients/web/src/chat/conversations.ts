@@ -152,14 +152,8 @@ export class Conversations {
   }
 
   #message(message: Message, missed: boolean): void {
-    const { conversation_id: id, client_msg_id, sender_id } = message;
+    const { conversation_id: id, sender_id } = message;
     const isOwn = sender_id === this.#me;
-    if (isOwn && client_msg_id !== undefined && !this.#found(id)) {
-      const made = this.#chats.find((chat) => chat.key === madeKey(client_msg_id));
-      if (made) {
-        made.conversationId = id;
-      }
-    }
     const chat = this.#chat(id, this.#peerOf(message, isOwn));
     chat.timeline.message(message);
     chat.learn(message, this.#me);
