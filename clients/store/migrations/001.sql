@@ -17,7 +17,8 @@ CREATE TABLE span(num INT NOT NULL, from_seq INT NOT NULL, to_seq INT NOT NULL, 
   WITHOUT ROWID;
 CREATE TABLE member(num INT NOT NULL, user_id TEXT NOT NULL, role TEXT, joined_seq INT, delivered_seq INT NOT NULL,
   read_seq INT NOT NULL, PRIMARY KEY(num, user_id)) STRICT, WITHOUT ROWID;
--- Files outside of the store: those of messages, and those that the client must still remove.
+-- Files outside of the store: those of messages, and those that the client must still remove. `.` begins a path that is
+-- relative to the store's folder.
 CREATE TABLE place(key INTEGER PRIMARY KEY, path TEXT NOT NULL) STRICT;
 CREATE TABLE unneeded(path TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 CREATE TABLE draft(target TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;

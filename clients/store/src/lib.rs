@@ -3,6 +3,7 @@
 
 mod damage;
 mod error;
+mod files;
 mod later;
 mod reader;
 mod rows;
@@ -20,6 +21,7 @@ use wire::UserId;
 
 use damage::{remove_old_copy, set_aside};
 pub use error::Error;
+use files::folder_of;
 pub use reader::{Notice, Reader};
 use rows::Rows;
 
@@ -69,7 +71,7 @@ impl Store {
                 let found = set_aside(path)?;
                 let mut connection = connect(path, me, migrations)?;
                 let transaction = connection.transaction()?;
-                let mut rows = Rows::new(&transaction);
+                let mut rows = Rows::new(&transaction, folder_of(path));
                 for (client_msg_id, request) in &found.outbox {
                     rows.queue(client_msg_id, request)?;
                 }
@@ -123,8 +125,9 @@ impl Store {
 
     fn tidied(&mut self, messages_max: usize) -> Result<bool, Error> {
         self.remove_files()?;
-        let transaction = self.reader.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut rows = Rows::new(&transaction);
+        let reader = &mut self.reader;
+        let transaction = reader.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut rows = Rows::new(&transaction, folder_of(&reader.path));
         let has_more = rows.remove_hidden()?;
         if rows.has_deleted() {
             transaction.commit()?;
@@ -148,10 +151,10 @@ impl Store {
     }
 
     fn commit(&mut self, writes: &[Write], lasting: bool) -> Result<(), Error> {
-        let connection = &mut self.reader.connection;
+        let Reader { connection, path } = &mut self.reader;
         connection.pragma_update(None, "synchronous", if lasting { "FULL" } else { "NORMAL" })?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut rows = Rows::new(&transaction);
+        let mut rows = Rows::new(&transaction, folder_of(path));
         for write in writes {
             apply(&mut rows, &self.me, write)?;
         }

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pigeonhole_core::chat::{Found, Load, PAGE};
-use pigeonhole_core::{Draft, Folded, KnownMember, Query, Saved, Window};
+use pigeonhole_core::{Draft, Folded, KnownMember, Query, Queued, Saved, Window};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use wire::{Channel, Conversation, ConversationId, Message, Seq, Side, Target, Timestamp, UserId};
 
 use crate::rows::{channel_of, floor_of, id_of, key_of, members_of, place_of, queued, row_of, seq_of, spans_of};
-use crate::{Error, MIGRATIONS, check_owner, damage, version_of};
+use crate::{Error, MIGRATIONS, check_owner, damage, files, version_of};
 
 /// The number of hits whose texts a search reads in one step.
 const HITS: usize = 50;
@@ -35,7 +35,7 @@ pub struct Notice {
 #[derive(Debug)]
 pub struct Reader {
     pub(crate) connection: Connection,
-    path: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 impl Reader {
@@ -68,7 +68,11 @@ impl Reader {
     /// # Errors
     /// The store can't be read.
     pub fn saved(&self) -> Result<Saved, Error> {
-        self.read(saved)
+        let mut saved = self.read(saved)?;
+        let found = |queued: Queued| files::with_path(queued, |path| files::found(files::folder_of(&self.path), path));
+        saved.outbox = saved.outbox.into_iter().map(found).collect();
+        saved.refused = saved.refused.into_iter().map(|(queued, code)| (found(queued), code)).collect();
+        Ok(saved)
     }
 
     /// Returns the chat list, the conversation with the newest message first.
@@ -102,7 +106,7 @@ impl Reader {
                 let window = window(connection, id, *side, PAGE)?;
                 let mut places = BTreeMap::new();
                 for message in window.messages.iter().filter(|message| message.media.is_some()) {
-                    places.extend(place_of(connection, id, message.seq)?.map(|path| (message.seq, path)));
+                    places.extend(place_of(connection, id, message.seq)?.map(|path| (message.seq, self.file(&path))));
                 }
                 let (row, channel) = (row_of(connection, id)?, channel_of(connection, id)?);
                 Ok(Found::Window { row, channel, members: members_of(connection, id)?, window, places })
@@ -175,7 +179,7 @@ impl Reader {
     /// # Errors
     /// The store can't be read.
     pub fn place(&self, id: &ConversationId, seq: Seq) -> Result<Option<String>, Error> {
-        self.read(|connection| place_of(connection, id, seq))
+        Ok(self.read(|connection| place_of(connection, id, seq))?.map(|path| self.file(&path)))
     }
 
     /// Returns the files that [`Store::tidy`](crate::Store::tidy) will remove, in the order of their names.
@@ -183,7 +187,14 @@ impl Reader {
     /// # Errors
     /// The store can't be read.
     pub fn unneeded(&self) -> Result<Vec<String>, Error> {
-        self.read(unneeded)
+        let mut paths: Vec<String> = self.read(unneeded)?.iter().map(|path| self.file(path)).collect();
+        paths.sort_unstable();
+        Ok(paths)
+    }
+
+    /// Returns the path of a file now.
+    fn file(&self, kept: &str) -> String {
+        files::found_text(files::folder_of(&self.path), kept)
     }
 
     /// Reads from one state of the file.
@@ -260,7 +271,7 @@ fn drafts(connection: &Connection) -> Result<BTreeMap<Target, Draft>, Error> {
 }
 
 fn unneeded(connection: &Connection) -> Result<Vec<String>, Error> {
-    let mut all = connection.prepare_cached("SELECT path FROM unneeded ORDER BY path")?;
+    let mut all = connection.prepare_cached("SELECT path FROM unneeded")?;
     let rows = all.query_map((), |row| row.get(0))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

@@ -1,23 +1,27 @@
 //! The rows of the store in `SQLite`, within one transaction.
 
+use std::path::Path;
+
 use pigeonhole_core::{Draft, Folded, KnownMember, Queued, Span, StorageChange, Tables, words};
 use rusqlite::{Connection, OptionalExtension, params};
 use wire::{Channel, ClientMsgId, Conversation, ConversationId, MediaId, Seq, Target, UserId};
 
-use crate::Error;
 use crate::later::{folded_with_rest, row_with_rest};
+use crate::{Error, files};
 
 /// The number of messages below a floor that one transaction removes. A message takes some tenths of a millisecond.
 pub(crate) const REMOVED_MAX: usize = 500;
 
 pub(crate) struct Rows<'a> {
     connection: &'a Connection,
+    /// The folder of the store.
+    folder: &'a Path,
     has_deleted: bool,
 }
 
 impl<'a> Rows<'a> {
-    pub(crate) fn new(connection: &'a Connection) -> Self {
-        Self { connection, has_deleted: false }
+    pub(crate) fn new(connection: &'a Connection, folder: &'a Path) -> Self {
+        Self { connection, folder, has_deleted: false }
     }
 
     /// Returns whether a text is no longer in the store.
@@ -244,7 +248,7 @@ impl Tables for Rows<'_> {
     }
 
     fn place(&mut self, id: &ConversationId, seq: Seq) -> Result<Option<String>, Error> {
-        place_of(self.connection, id, seq)
+        Ok(place_of(self.connection, id, seq)?.map(|path| files::found_text(self.folder, &path)))
     }
 
     fn set_place(&mut self, id: &ConversationId, seq: Seq, path: Option<&str>) -> Result<(), Error> {
@@ -252,7 +256,7 @@ impl Tables for Rows<'_> {
         match path {
             Some(path) => {
                 let replace = "INSERT OR REPLACE INTO place VALUES (?, ?)";
-                self.connection.prepare_cached(replace)?.execute(params![key, path])?
+                self.connection.prepare_cached(replace)?.execute(params![key, files::kept_text(self.folder, path)])?
             }
             None => self.connection.prepare_cached("DELETE FROM place WHERE key = ?")?.execute([key])?,
         };
@@ -265,14 +269,15 @@ impl Tables for Rows<'_> {
         } else {
             "DELETE FROM unneeded WHERE path = ?"
         };
-        self.connection.prepare_cached(change)?.execute([path])?;
+        self.connection.prepare_cached(change)?.execute([files::kept_text(self.folder, path)])?;
         Ok(())
     }
 
     fn save(&mut self, change: &StorageChange) -> Result<(), Error> {
         match change {
             StorageChange::Queued(queued) => {
-                self.queue(queued.client_msg_id.as_str(), &serde_json::to_string(queued)?)?;
+                let kept = files::with_path(queued.clone(), |path| files::kept(self.folder, path));
+                self.queue(queued.client_msg_id.as_str(), &serde_json::to_string(&kept)?)?;
             }
             StorageChange::Done(client_msg_id) => {
                 let first = "DELETE FROM outbox WHERE n = (SELECT min(n) FROM outbox WHERE client_msg_id = ?)";

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::{env, fs};
 
+use pigeonhole_core::chat::{Found, Load};
 use pigeonhole_core::{Draft, KnownMember, MemStore, Outgoing, Queued, Saved, Span, StorageChange, Window};
 use proptest::prelude::*;
 use serde_json::json;
@@ -423,5 +424,42 @@ fn the_file_of_a_deleted_message_is_removed() {
     fs::remove_file(&kept).unwrap();
     store.apply(&[Write::Entry(change(&id("dm_ab"), 4, Kind::Delete, 1, ""))], false).unwrap();
     store.tidy(usize::MAX).unwrap();
+    assert_eq!(store.unneeded().unwrap(), [""; 0]);
+}
+
+#[test]
+fn a_folder_that_is_moved_keeps_its_files() {
+    let folder = Folder::new();
+    let [old, new] = ["old", "new"].map(|name| folder.0.join(name));
+    fs::create_dir(&old).unwrap();
+    let mut store = Store::open(old.join("store"), &me()).unwrap();
+    let upload = |path: &Path| {
+        let media = json!({"source": {"file": path}, "kind": "image", "mime": "image/jpeg", "bytes": 9,
+            "sha256": format!("{}=", "A".repeat(43))});
+        let mut queued = queued("m1");
+        let Outgoing::Message { media: upload, .. } = &mut queued.outgoing else { panic!("it is a message") };
+        *upload = Some(serde_json::from_value(media).unwrap());
+        queued
+    };
+    for (number, path) in [(1, old.join("1")), (2, old.join("2")), (3, folder.0.join("3"))] {
+        fs::write(&path, "a picture").unwrap();
+        let image = with_image(text(&id("dm_ab"), number, ""));
+        store.apply(&[Write::Entry(image), place("dm_ab", number, path.to_str().unwrap())], false).unwrap();
+    }
+    let queued = Write::Change(StorageChange::Queued(upload(&old.join("1"))));
+    store.apply(&[queued, Write::Entry(change(&id("dm_ab"), 4, Kind::Delete, 2, ""))], false).unwrap();
+    assert_eq!(store.place(&id("dm_ab"), seq(1)).unwrap().as_deref(), old.join("1").to_str());
+    drop(store);
+    fs::rename(&old, &new).unwrap();
+    let mut store = Store::open(new.join("store"), &me()).unwrap();
+    let place = |number| store.place(&id("dm_ab"), seq(number)).unwrap().map(PathBuf::from);
+    assert_eq!([place(1), place(2), place(3)], [Some(new.join("1")), None, Some(folder.0.join("3"))]);
+    let window = Load::Window { conversation_id: id("dm_ab"), side: Side::Newest };
+    let Found::Window { places, .. } = store.load(&window).unwrap() else { panic!("a window was loaded") };
+    assert_eq!(places[&seq(1)], new.join("1").to_str().unwrap());
+    assert_eq!(store.saved().unwrap().outbox, [upload(&new.join("1"))]);
+    assert_eq!(store.unneeded().unwrap(), [new.join("2").to_str().unwrap()]);
+    store.tidy(usize::MAX).unwrap();
+    assert!(new.join("1").exists() && !new.join("2").exists());
     assert_eq!(store.unneeded().unwrap(), [""; 0]);
 }
