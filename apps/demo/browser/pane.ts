@@ -192,8 +192,10 @@ export class Pane {
 
   /** Waits until the client has reported this message as read: it was on the screen for long enough. */
   async hasRead(text: string): Promise<void> {
-    const came = await this.#frames.filter({ hasText: text }).first().textContent();
-    const seq = new RegExp(`"seq":(\\d+)[^{}]*"body":"[^"]*${text}`).exec(came ?? "")?.[1];
+    // Not a row of the chat list, whose preview is the same text.
+    const message = new RegExp(`"seq":(\\d+)[^{}]*"body":"[^"]*${text}`);
+    const came = await this.#frames.filter({ hasText: message }).first().textContent();
+    const seq = message.exec(came ?? "")?.[1];
     await this.hasReported(Number(seq));
   }
 
