@@ -194,15 +194,18 @@ async function read(store: IDBObjectStore, { from, below, limit, isReverse }: Ra
   if (limit === 0 || (from !== undefined && below !== undefined && compareKeys(from, below) >= 0)) {
     return [];
   }
-  const range = rangeOf(from as IDBValidKey | undefined, below as IDBValidKey | undefined);
-  if (isReverse) {
-    return readBackwards(store.openCursor(range, "prev"), limit);
+  let range = rangeOf(from as IDBValidKey | undefined, below as IDBValidKey | undefined);
+  if (isReverse && limit !== undefined) {
+    const first = await keyBefore(store.openKeyCursor(range, "prev"), limit - 1);
+    range = rangeOf(first ?? (from as IDBValidKey | undefined), below as IDBValidKey | undefined);
   }
+  const count = isReverse ? undefined : limit;
   const [keys, values] = await Promise.all([
-    answer(store.getAllKeys(range, limit)),
-    answer<unknown[]>(store.getAll(range, limit)),
+    answer(store.getAllKeys(range, count)),
+    answer<unknown[]>(store.getAll(range, count)),
   ]);
-  return keys.map((key, at) => [key as Key, values[at]]);
+  const found = keys.map((key, at): [Key, unknown] => [key as Key, values[at]]);
+  return isReverse ? found.reverse() : found;
 }
 
 function rangeOf(from: IDBValidKey | undefined, below: IDBValidKey | undefined): IDBKeyRange | null {
@@ -212,25 +215,14 @@ function rangeOf(from: IDBValidKey | undefined, below: IDBValidKey | undefined):
   return below === undefined ? IDBKeyRange.lowerBound(from) : IDBKeyRange.bound(from, below, false, true);
 }
 
-function readBackwards(
-  request: IDBRequest<IDBCursorWithValue | null>,
-  limit = Number.POSITIVE_INFINITY,
-): Promise<[Key, unknown][]> {
-  const found: [Key, unknown][] = [];
-  return new Promise((resolve, reject) => {
-    request.onsuccess = () => {
-      const cursor = request.result;
-      if (cursor) {
-        found.push([cursor.key as Key, cursor.value]);
-      }
-      if (cursor && found.length < limit) {
-        cursor.continue();
-      } else {
-        resolve(found);
-      }
-    };
-    request.onerror = () => reject(request.error);
-  });
+/** Returns the key this many rows before the last one. A cursor over the rows would take an event for each of them. */
+async function keyBefore(request: IDBRequest<IDBCursor | null>, rows: number): Promise<IDBValidKey | undefined> {
+  const last = await answer(request);
+  if (!last || rows === 0) {
+    return last?.key;
+  }
+  last.advance(rows);
+  return (await answer(request))?.key;
 }
 
 function answer<T>(request: IDBRequest<T>): Promise<T> {

@@ -146,7 +146,8 @@ export class Store {
         return { found: "start", chats, channels, drafts: await draftsOf(transaction) };
       }
       const { conversation_id } = what;
-      const rows = new Rows(transaction, this.me, this.#database.keepsFiles);
+      // Its steps read some rows again.
+      const rows = new Rows(new Cache(transaction), this.me, this.#database.keepsFiles);
       if (what.load === "members") {
         return { found: "members", members: await rows.members(conversation_id) };
       }
