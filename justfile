@@ -196,6 +196,12 @@ bench *ARGS:
 bench-store:
     cargo run --package pigeonhole-store --example budgets
 
+# Measure the demo's page with 100,000 messages in its store, and write docs/bench/page.csv: fails at three times a budget
+page-speed: node chromium
+    cd apps/demo && npm run build
+    cargo build --workspace --bins
+    cd apps/demo && npx vitest run --dir speed
+
 # Kill a process that writes a client's message store, and cut its journal at each byte and its turns at each step. An hour
 kills kills="10000":
     PIGEONHOLE_KILLS={{kills}} PIGEONHOLE_CUT_BYTES=1 PIGEONHOLE_STEPS=1 cargo test --package pigeonhole-store --lib kills -- --nocapture

@@ -41,6 +41,10 @@ const LARGE_MAX = 3;
 
 /** Reports whether a text is a few emoji and nothing else. */
 export function isEmojiAlone(text: string): boolean {
+  if (/[a-z,.]/i.test(text)) {
+    // Most texts, for which nothing has to be split.
+    return false;
+  }
   const characters = [...new Intl.Segmenter().segment(text.replace(/\s/g, ""))].map(({ segment }) => segment);
   const isEmoji = (character: string) => /^(\p{Emoji_Presentation}|\p{Emoji}\ufe0f|\p{RI}\p{RI})/u.test(character);
   return characters.length > 0 && characters.length <= LARGE_MAX && characters.every(isEmoji);
