@@ -239,7 +239,7 @@ mutants *PATTERN: tools
 # Fail where a dependency has a known vulnerability, and where the databases of them are unreachable
 advisories: tools
     python tools/scripts/advisories.py --strict cargo
-    python tools/scripts/advisories.py --strict npm clients/web clients/web/reference apps/demo docs/examples
+    python tools/scripts/advisories.py --strict npm clients/web clients/web/reference clients/react apps/demo docs/examples
 
 # Every check that takes too long for the gate, each night with another seed. A part that fails ends no other part: hours
 nightly:
