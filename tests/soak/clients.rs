@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use faults::Faults;
-use pigeonhole_client::{At, Client, Config, Content, Progress, Screen, Seq, Timing, UserId, View};
+use pigeonhole_client::{At, Client, Config, Content, Item, Progress, Screen, Seq, Timing, UserId, View};
 use serde_json::Value;
 use testkit::{Network, Proxy, TestServer};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
@@ -257,11 +257,9 @@ impl Rust {
     async fn report(&mut self) -> Report {
         let mut report = Report { outbox: self.client.outbox().await.unwrap().len() as u64, ..Report::default() };
         for (peer, view) in &mut self.views {
-            see(view);
-            let mut seen = Seen::default();
-            let screen = whole(view).await;
-            seen.unread = screen.messages.unread;
-            for item in &screen.messages.items {
+            let (unread, items) = whole(view).await;
+            let mut seen = Seen { unread, ..Seen::default() };
+            for item in items {
                 seen.entries.push(match &item.content {
                     Content::Message(message) => {
                         let is_over = |progress| matches!(progress, &Progress::Delivered | &Progress::Read);
@@ -271,7 +269,6 @@ impl Rust {
                         let seq = message.seq.map_or(0, Seq::value);
                         (seq, message.sender_id.to_string(), message.body.clone())
                     }
-                    Content::Day { .. } | Content::Unread { .. } => continue,
                     other => (0, String::new(), format!("{other:?}")),
                 });
             }
@@ -291,16 +288,39 @@ fn see(view: &View<Screen>) {
     }
 }
 
-/// Loads older messages until there are none.
-async fn whole(view: &mut View<Screen>) -> Screen {
-    loop {
-        if let Some(screen) = view.shown() {
-            if !screen.messages.has_older {
-                return screen;
-            }
-            view.older();
-        }
+/// The whole conversation without its separators, and the number of unread messages. A view shows a part of it, so this
+/// begins at the end, and puts what is older before what it has.
+async fn whole(view: &mut View<Screen>) -> (u64, Vec<Arc<Item>>) {
+    view.jump(At::Newest);
+    let screen = shown(view, |screen| !screen.messages.has_newer).await;
+    see(view);
+    let (unread, mut items) = (screen.messages.unread, drawn(&screen));
+    let mut has_older = screen.messages.has_older;
+    while has_older {
+        view.older();
         // A page that was lost must be requested again.
+        let _ = timeout(Duration::from_secs(1), view.changed()).await;
+        let screen = shown(view, |_| true).await;
+        let older = drawn(&screen);
+        let is_known = |item: &Arc<Item>| items.first().is_some_and(|first| first.key == item.key);
+        let new = older.iter().position(is_known).unwrap_or(older.len());
+        items.splice(..0, older.into_iter().take(new));
+        has_older = screen.messages.has_older;
+    }
+    (unread, items)
+}
+
+fn drawn(screen: &Screen) -> Vec<Arc<Item>> {
+    let is_separator = |item: &&Arc<Item>| matches!(item.content, Content::Day { .. } | Content::Unread { .. });
+    screen.messages.items.iter().filter(|item| !is_separator(item)).cloned().collect()
+}
+
+/// Waits until the view shows such a part.
+async fn shown(view: &mut View<Screen>, is_right: impl Fn(&Screen) -> bool) -> Screen {
+    loop {
+        if let Some(screen) = view.shown().filter(&is_right) {
+            return screen;
+        }
         let _ = timeout(Duration::from_secs(1), view.changed()).await;
     }
 }

@@ -64,19 +64,30 @@ class Room {
     }
   }
 
-  /** The whole conversation, as the view shows it. */
+  /**
+   * The whole conversation without its separators. A view shows a part of it, so this begins at the end, and puts what is
+   * older before what it has.
+   */
   async report() {
-    let screen = await this.#shown();
+    this.#view.jumpTo("newest");
+    while (this.#view.getSnapshot()?.hasNewer !== false) {
+      await this.#change(1000);
+    }
+    let screen = this.#view.getSnapshot();
+    const { unread } = screen;
+    let items = drawn(screen);
     while (screen.hasOlder) {
       screen = await this.#older();
+      const older = drawn(screen);
+      const known = older.findIndex(({ key }) => key === items[0]?.key);
+      items = [...(known < 0 ? older : older.slice(0, known)), ...items];
     }
-    const items = screen.items.filter(({ type }) => type !== "day" && type !== "unread");
     const report = items.map((item) =>
       item.type === "message"
         ? [item.seq, item.senderId, item.body, item.progress?.state]
         : [undefined, undefined, JSON.stringify(item)],
     );
-    return { peer: this.#peer, unread: screen.unread, items: report };
+    return { peer: this.#peer, unread, items: report };
   }
 
   async #shown() {
@@ -106,6 +117,8 @@ class Room {
     });
   }
 }
+
+const drawn = ({ items }) => items.filter(({ type }) => type !== "day" && type !== "unread");
 
 /** A string for each file. A file is written beside its place first, so that it is whole after a kill. */
 function files(folder) {

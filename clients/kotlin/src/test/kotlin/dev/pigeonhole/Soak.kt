@@ -68,15 +68,25 @@ private class Room(private val me: String, private val peer: String, private val
         items.lastOrNull { it is Item.Message && it.seq != null }?.let(view::seen)
     }
 
-    /** The whole conversation, as the view shows it. */
+    /**
+     * The whole conversation without its separators. A view shows a part of it, so this begins at the end, and puts what
+     * is older before what it has.
+     */
     suspend fun report(): JsonObject {
-        var screen = view.shown.filterNotNull().first()
-        while (screen.hasOlder) screen = older(screen)
+        view.jump(At.Newest)
+        var screen = view.shown.filterNotNull().first { !it.hasNewer }
+        val unread = screen.unread
+        var items = drawn(screen)
+        while (screen.hasOlder) {
+            screen = older(screen)
+            val first = items.firstOrNull()?.key
+            items = drawn(screen).takeWhile { it.key != first } + items
+        }
         return buildJsonObject {
             put("peer", peer)
-            put("unread", screen.unread)
+            put("unread", unread)
             putJsonArray("items") {
-                screen.items.filter { it !is Item.Day && it !is Item.Unread }.forEach {
+                items.forEach {
                     addJsonArray {
                         val message = it as? Item.Message
                         add(message?.seq)
@@ -88,6 +98,8 @@ private class Room(private val me: String, private val peer: String, private val
             }
         }
     }
+
+    private fun drawn(screen: Screen) = screen.items.filter { it !is Item.Day && it !is Item.Unread }
 
     private suspend fun older(screen: Screen): Screen {
         view.older()
