@@ -2107,8 +2107,31 @@ export function isTimestamp(value: unknown): value is string {
   return typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value));
 }
 
-function isListOf(value: unknown, isItem: (item: unknown) => boolean): boolean {
-  return Array.isArray(value) && value.every(isItem);
+type Guard = (value: unknown) => boolean;
+
+function isText(value: unknown): boolean {
+  return typeof value === "string";
+}
+
+function isFlag(value: unknown): boolean {
+  return typeof value === "boolean";
+}
+
+function isInteger(value: unknown): boolean {
+  return Number.isSafeInteger(value);
+}
+
+function listOf(isItem: Guard): Guard {
+  return (value) => Array.isArray(value) && value.every(isItem);
+}
+
+// All fields of a type in one call: a condition for each field would be several times as many bytes.
+function has(value: Fields, isIt: Guard, ...names: string[]): boolean {
+  return names.every((name) => isIt(value[name]));
+}
+
+function mayHave(value: Fields, isIt: Guard, ...names: string[]): boolean {
+  return names.every((name) => value[name] === undefined || isIt(value[name]));
 }
 
 export function isAckResult(value: unknown): value is AckResult {
@@ -2117,40 +2140,28 @@ export function isAckResult(value: unknown): value is AckResult {
 
 export function isAddResult(value: unknown): value is AddResult {
   return isObject(value) &&
-    isListOf(value.added, (item) => typeof item === "string") &&
-    isListOf(value.already, (item) => typeof item === "string") &&
-    (value.conversation_id === undefined || typeof value.conversation_id === "string") &&
-    (value.duplicate === undefined || typeof value.duplicate === "boolean") &&
-    (value.message_id === undefined || typeof value.message_id === "string") &&
-    (value.not_added === undefined || isListOf(value.not_added, isNotAdded)) &&
-    (value.sent_at === undefined || isTimestamp(value.sent_at)) &&
-    (value.seq === undefined || Number.isSafeInteger(value.seq)) &&
-    (value.version === undefined || Number.isSafeInteger(value.version));
+    has(value, listOf(isText), "added", "already") &&
+    mayHave(value, isText, "conversation_id", "message_id") &&
+    mayHave(value, isFlag, "duplicate") &&
+    mayHave(value, listOf(isNotAdded), "not_added") &&
+    mayHave(value, isTimestamp, "sent_at") &&
+    mayHave(value, isInteger, "seq", "version");
 }
 
 export function isChannel(value: unknown): value is Channel {
   return isObject(value) &&
-    typeof value.add === "string" &&
-    (value.archived === undefined || typeof value.archived === "boolean") &&
-    typeof value.conversation_id === "string" &&
-    Number.isSafeInteger(value.first_seq) &&
-    typeof value.history === "string" &&
-    typeof value.join === "string" &&
+    has(value, isText, "add", "conversation_id", "history", "join", "post", "role", "title") &&
+    mayHave(value, isFlag, "archived") &&
+    has(value, isInteger, "first_seq", "last_seq", "read_seq", "unread") &&
+    mayHave(value, isLastMessage, "last_message") &&
     value.kind === "channel" &&
-    (value.last_message === undefined || isLastMessage(value.last_message)) &&
-    Number.isSafeInteger(value.last_seq) &&
-    (value.muted_until === undefined || (isTimestamp(value.muted_until) || value.muted_until === "forever")) &&
-    typeof value.post === "string" &&
-    Number.isSafeInteger(value.read_seq) &&
-    typeof value.role === "string" &&
-    typeof value.title === "string" &&
-    Number.isSafeInteger(value.unread);
+    (value.muted_until === undefined || (isTimestamp(value.muted_until) || value.muted_until === "forever"));
 }
 
 export function isChannelsResult(value: unknown): value is ChannelsResult {
   return isObject(value) &&
-    isListOf(value.conversations, isChannel) &&
-    (typeof value.next_cursor === "string" || value.next_cursor === null);
+    has(value, listOf(isChannel), "conversations") &&
+    (isText(value.next_cursor) || value.next_cursor === null);
 }
 
 export function isConnectionReplacedEvent(value: unknown): value is ConnectionReplacedEvent {
@@ -2160,301 +2171,252 @@ export function isConnectionReplacedEvent(value: unknown): value is ConnectionRe
 
 export function isConversation(value: unknown): value is Conversation {
   return isObject(value) &&
-    (value.add === undefined || typeof value.add === "string") &&
-    (value.archived === undefined || typeof value.archived === "boolean") &&
-    (value.blocked === undefined || typeof value.blocked === "boolean") &&
-    typeof value.conversation_id === "string" &&
-    Number.isSafeInteger(value.delivered_seq) &&
-    (value.first_seq === undefined || Number.isSafeInteger(value.first_seq)) &&
-    (value.history === undefined || typeof value.history === "string") &&
-    typeof value.kind === "string" &&
-    isLastMessage(value.last_message) &&
-    Number.isSafeInteger(value.last_seq) &&
-    (value.member_count === undefined || Number.isSafeInteger(value.member_count)) &&
-    (value.mentions === undefined || Number.isSafeInteger(value.mentions)) &&
-    (value.mute_mentions === undefined || typeof value.mute_mentions === "boolean") &&
-    (value.muted_until === undefined || (isTimestamp(value.muted_until) || value.muted_until === "forever")) &&
-    (value.peer_id === undefined || typeof value.peer_id === "string") &&
-    (value.post === undefined || typeof value.post === "string") &&
-    Number.isSafeInteger(value.read_seq) &&
-    (value.role === undefined || typeof value.role === "string") &&
-    (value.title === undefined || typeof value.title === "string") &&
-    Number.isSafeInteger(value.unread);
+    mayHave(value, isText, "add", "history", "peer_id", "post", "role", "title") &&
+    mayHave(value, isFlag, "archived", "blocked", "mute_mentions") &&
+    has(value, isText, "conversation_id", "kind") &&
+    has(value, isInteger, "delivered_seq", "last_seq", "read_seq", "unread") &&
+    mayHave(value, isInteger, "first_seq", "member_count", "mentions") &&
+    has(value, isLastMessage, "last_message") &&
+    (value.muted_until === undefined || (isTimestamp(value.muted_until) || value.muted_until === "forever"));
 }
 
 export function isConversationSettings(value: unknown): value is ConversationSettings {
   return isObject(value) &&
-    (value.archived === undefined || typeof value.archived === "boolean") &&
-    (value.mute_mentions === undefined || typeof value.mute_mentions === "boolean") &&
+    mayHave(value, isFlag, "archived", "mute_mentions") &&
     (value.muted_until === undefined || ((isTimestamp(value.muted_until) || value.muted_until === "forever") || value.muted_until === null));
 }
 
 export function isCreateResult(value: unknown): value is CreateResult {
   return isObject(value) &&
-    typeof value.conversation_id === "string" &&
-    typeof value.duplicate === "boolean" &&
-    typeof value.message_id === "string" &&
-    (value.not_added === undefined || isListOf(value.not_added, isNotAdded)) &&
-    isTimestamp(value.sent_at) &&
-    Number.isSafeInteger(value.seq) &&
-    (value.version === undefined || Number.isSafeInteger(value.version));
+    has(value, isText, "conversation_id", "message_id") &&
+    has(value, isFlag, "duplicate") &&
+    mayHave(value, listOf(isNotAdded), "not_added") &&
+    has(value, isTimestamp, "sent_at") &&
+    has(value, isInteger, "seq") &&
+    mayHave(value, isInteger, "version");
 }
 
 export function isDeviceResult(value: unknown): value is DeviceResult {
   return isObject(value) &&
-    typeof value.device_id === "string" &&
-    typeof value.registered === "boolean";
+    has(value, isText, "device_id") &&
+    has(value, isFlag, "registered");
 }
 
 export function isDownload(value: unknown): value is Download {
   return isObject(value) &&
-    isTimestamp(value.expires_at) &&
-    typeof value.media_id === "string" &&
-    typeof value.url === "string";
+    has(value, isTimestamp, "expires_at") &&
+    has(value, isText, "media_id", "url");
 }
 
 export function isDownloadResult(value: unknown): value is DownloadResult {
   return isObject(value) &&
-    isListOf(value.gone, (item) => typeof item === "string") &&
-    isListOf(value.items, isDownload);
+    has(value, listOf(isText), "gone") &&
+    has(value, listOf(isDownload), "items");
 }
 
 export function isDrainResult(value: unknown): value is DrainResult {
   return isObject(value) &&
-    isListOf(value.messages, isMessage) &&
-    typeof value.more === "boolean";
+    has(value, listOf(isMessage), "messages") &&
+    has(value, isFlag, "more");
 }
 
 export function isErrorFrame(value: unknown): value is ErrorFrame {
   return isObject(value) &&
-    (value.action === undefined || typeof value.action === "string") &&
-    isProblem(value.error) &&
-    (value.id === undefined || typeof value.id === "string") &&
+    mayHave(value, isText, "action", "id") &&
+    has(value, isProblem, "error") &&
     value.type === "error";
 }
 
 export function isGroupMember(value: unknown): value is GroupMember {
   return isObject(value) &&
-    Number.isSafeInteger(value.joined_seq) &&
-    typeof value.role === "string" &&
-    typeof value.user_id === "string";
+    has(value, isInteger, "joined_seq") &&
+    has(value, isText, "role", "user_id");
 }
 
 export function isHistoryResult(value: unknown): value is HistoryResult {
   return isObject(value) &&
-    (value.first_seq === undefined || Number.isSafeInteger(value.first_seq)) &&
-    Number.isSafeInteger(value.last_seq) &&
-    isListOf(value.members, isMember) &&
-    isListOf(value.messages, isMessage) &&
-    typeof value.more === "boolean";
+    mayHave(value, isInteger, "first_seq") &&
+    has(value, isInteger, "last_seq") &&
+    has(value, listOf(isMember), "members") &&
+    has(value, listOf(isMessage), "messages") &&
+    has(value, isFlag, "more");
 }
 
 export function isInboxResult(value: unknown): value is InboxResult {
   return isObject(value) &&
-    isListOf(value.conversations, isConversation) &&
-    (typeof value.next_cursor === "string" || value.next_cursor === null);
+    has(value, listOf(isConversation), "conversations") &&
+    (isText(value.next_cursor) || value.next_cursor === null);
 }
 
 export function isJoinResult(value: unknown): value is JoinResult {
   return isObject(value) &&
-    Number.isSafeInteger(value.last_seq);
+    has(value, isInteger, "last_seq");
 }
 
 export function isLastMessage(value: unknown): value is LastMessage {
   return isObject(value) &&
-    (value.deleted === undefined || typeof value.deleted === "boolean") &&
-    typeof value.kind === "string" &&
-    typeof value.preview === "string" &&
-    typeof value.sender_id === "string" &&
-    isTimestamp(value.sent_at) &&
-    Number.isSafeInteger(value.seq) &&
-    (value.system === undefined || isSystem(value.system));
+    mayHave(value, isFlag, "deleted") &&
+    has(value, isText, "kind", "preview", "sender_id") &&
+    has(value, isTimestamp, "sent_at") &&
+    has(value, isInteger, "seq") &&
+    mayHave(value, isSystem, "system");
 }
 
 export function isLeaveResult(value: unknown): value is LeaveResult {
   return isObject(value) &&
-    (value.conversation_id === undefined || typeof value.conversation_id === "string") &&
-    (value.duplicate === undefined || typeof value.duplicate === "boolean") &&
-    (value.message_id === undefined || typeof value.message_id === "string") &&
-    (value.sent_at === undefined || isTimestamp(value.sent_at)) &&
-    (value.seq === undefined || Number.isSafeInteger(value.seq)) &&
-    (value.version === undefined || Number.isSafeInteger(value.version));
+    mayHave(value, isText, "conversation_id", "message_id") &&
+    mayHave(value, isFlag, "duplicate") &&
+    mayHave(value, isTimestamp, "sent_at") &&
+    mayHave(value, isInteger, "seq", "version");
 }
 
 export function isMedia(value: unknown): value is Media {
   return isObject(value) &&
-    Number.isSafeInteger(value.bytes) &&
-    (value.duration_ms === undefined || Number.isSafeInteger(value.duration_ms)) &&
-    (value.height === undefined || Number.isSafeInteger(value.height)) &&
-    typeof value.media_id === "string" &&
-    typeof value.mime === "string" &&
-    (value.name === undefined || typeof value.name === "string") &&
-    typeof value.sha256 === "string" &&
-    (value.thumbhash === undefined || typeof value.thumbhash === "string") &&
-    (value.waveform === undefined || typeof value.waveform === "string") &&
-    (value.width === undefined || Number.isSafeInteger(value.width));
+    has(value, isInteger, "bytes") &&
+    mayHave(value, isInteger, "duration_ms", "height", "width") &&
+    has(value, isText, "media_id", "mime", "sha256") &&
+    mayHave(value, isText, "name", "thumbhash", "waveform");
 }
 
 export function isMember(value: unknown): value is Member {
   return isObject(value) &&
-    Number.isSafeInteger(value.delivered_seq) &&
-    Number.isSafeInteger(value.read_seq) &&
-    typeof value.user_id === "string";
+    has(value, isInteger, "delivered_seq", "read_seq") &&
+    has(value, isText, "user_id");
 }
 
 export function isMembersResult(value: unknown): value is MembersResult {
   return isObject(value) &&
-    isListOf(value.members, isGroupMember) &&
-    (typeof value.next_cursor === "string" || value.next_cursor === null);
+    has(value, listOf(isGroupMember), "members") &&
+    (isText(value.next_cursor) || value.next_cursor === null);
 }
 
 export function isMessage(value: unknown): value is Message {
   return isObject(value) &&
-    typeof value.body === "string" &&
-    (value.client_msg_id === undefined || typeof value.client_msg_id === "string") &&
-    typeof value.conversation_id === "string" &&
-    (value.deleted_at === undefined || isTimestamp(value.deleted_at)) &&
-    (value.deleted_by === undefined || typeof value.deleted_by === "string") &&
-    (value.edited_at === undefined || isTimestamp(value.edited_at)) &&
-    (value.emoji === undefined || typeof value.emoji === "string") &&
-    (value.emoji_before === undefined || typeof value.emoji_before === "string") &&
-    typeof value.kind === "string" &&
-    (value.media === undefined || isMedia(value.media)) &&
-    (value.mentions === undefined || isListOf(value.mentions, (item) => typeof item === "string")) &&
-    typeof value.message_id === "string" &&
-    (value.reactions === undefined || isListOf(value.reactions, isReaction)) &&
-    (value.reactions_seq === undefined || Number.isSafeInteger(value.reactions_seq)) &&
-    (value.reply_to === undefined || Number.isSafeInteger(value.reply_to)) &&
-    typeof value.sender_id === "string" &&
-    isTimestamp(value.sent_at) &&
-    Number.isSafeInteger(value.seq) &&
-    (value.system === undefined || isSystem(value.system)) &&
-    (value.target_seq === undefined || Number.isSafeInteger(value.target_seq)) &&
-    (value.version === undefined || Number.isSafeInteger(value.version));
+    has(value, isText, "body", "conversation_id", "kind", "message_id", "sender_id") &&
+    mayHave(value, isText, "client_msg_id", "deleted_by", "emoji", "emoji_before") &&
+    mayHave(value, isTimestamp, "deleted_at", "edited_at") &&
+    mayHave(value, isMedia, "media") &&
+    mayHave(value, listOf(isText), "mentions") &&
+    mayHave(value, listOf(isReaction), "reactions") &&
+    mayHave(value, isInteger, "reactions_seq", "reply_to", "target_seq", "version") &&
+    has(value, isTimestamp, "sent_at") &&
+    has(value, isInteger, "seq") &&
+    mayHave(value, isSystem, "system");
 }
 
 export function isMessagesNewEvent(value: unknown): value is MessagesNewEvent {
   return isObject(value) &&
-    typeof value.conversation_id === "string" &&
-    isListOf(value.messages, isMessage) &&
+    has(value, isText, "conversation_id") &&
+    has(value, listOf(isMessage), "messages") &&
     value.type === "messages.new";
 }
 
 export function isNotAdded(value: unknown): value is NotAdded {
   return isObject(value) &&
-    typeof value.reason === "string" &&
-    typeof value.user_id === "string";
+    has(value, isText, "reason", "user_id");
 }
 
 export function isPart(value: unknown): value is Part {
   return isObject(value) &&
-    Number.isSafeInteger(value.bytes) &&
-    isObject(value.headers) &&
-    Number.isSafeInteger(value.number) &&
-    Number.isSafeInteger(value.offset) &&
-    typeof value.url === "string";
+    has(value, isInteger, "bytes", "number", "offset") &&
+    has(value, isObject, "headers") &&
+    has(value, isText, "url");
 }
 
 export function isPingResult(value: unknown): value is PingResult {
   return isObject(value) &&
-    typeof value.pending === "boolean" &&
-    isTimestamp(value.server_time);
+    has(value, isFlag, "pending") &&
+    has(value, isTimestamp, "server_time");
 }
 
 export function isPresence(value: unknown): value is Presence {
   return isObject(value) &&
-    (isTimestamp(value.last_seen_at) || value.last_seen_at === null) &&
-    typeof value.online === "boolean" &&
-    typeof value.user_id === "string";
+    has(value, isFlag, "online") &&
+    has(value, isText, "user_id") &&
+    (isTimestamp(value.last_seen_at) || value.last_seen_at === null);
 }
 
 export function isPresenceEvent(value: unknown): value is PresenceEvent {
   return isObject(value) &&
+    has(value, isFlag, "online") &&
+    has(value, isText, "user_id") &&
     (isTimestamp(value.last_seen_at) || value.last_seen_at === null) &&
-    typeof value.online === "boolean" &&
-    value.type === "presence" &&
-    typeof value.user_id === "string";
+    value.type === "presence";
 }
 
 export function isPresenceResult(value: unknown): value is PresenceResult {
   return isObject(value) &&
-    isListOf(value.users, isPresence) &&
-    (value.watched === undefined || isListOf(value.watched, (item) => typeof item === "string"));
+    has(value, listOf(isPresence), "users") &&
+    mayHave(value, listOf(isText), "watched");
 }
 
 export function isProblem(value: unknown): value is Problem {
   return isObject(value) &&
-    typeof value.code === "string" &&
-    typeof value.message === "string" &&
-    (value.retry_after_ms === undefined || Number.isSafeInteger(value.retry_after_ms)) &&
-    typeof value.retryable === "boolean";
+    has(value, isText, "code", "message") &&
+    mayHave(value, isInteger, "retry_after_ms") &&
+    has(value, isFlag, "retryable");
 }
 
 export function isReaction(value: unknown): value is Reaction {
   return isObject(value) &&
-    Number.isSafeInteger(value.count) &&
-    typeof value.emoji === "string" &&
-    typeof value.mine === "boolean";
+    has(value, isInteger, "count") &&
+    has(value, isText, "emoji") &&
+    has(value, isFlag, "mine");
 }
 
 export function isReactionsResult(value: unknown): value is ReactionsResult {
   return isObject(value) &&
-    (typeof value.next_cursor === "string" || value.next_cursor === null) &&
-    isListOf(value.reactions, isReactor);
+    has(value, listOf(isReactor), "reactions") &&
+    (isText(value.next_cursor) || value.next_cursor === null);
 }
 
 export function isReactor(value: unknown): value is Reactor {
   return isObject(value) &&
-    typeof value.emoji === "string" &&
-    typeof value.user_id === "string";
+    has(value, isText, "emoji", "user_id");
 }
 
 export function isReadResult(value: unknown): value is ReadResult {
   return isObject(value) &&
-    (value.mentions === undefined || Number.isSafeInteger(value.mentions)) &&
-    Number.isSafeInteger(value.unread);
+    mayHave(value, isInteger, "mentions") &&
+    has(value, isInteger, "unread");
 }
 
 export function isReceiptDeliveredEvent(value: unknown): value is ReceiptDeliveredEvent {
   return isObject(value) &&
-    isTimestamp(value.at) &&
-    typeof value.conversation_id === "string" &&
-    Number.isSafeInteger(value.seq) &&
-    value.type === "receipt.delivered" &&
-    typeof value.user_id === "string";
+    has(value, isTimestamp, "at") &&
+    has(value, isText, "conversation_id", "user_id") &&
+    has(value, isInteger, "seq") &&
+    value.type === "receipt.delivered";
 }
 
 export function isReceiptReadEvent(value: unknown): value is ReceiptReadEvent {
   return isObject(value) &&
-    isTimestamp(value.at) &&
-    typeof value.conversation_id === "string" &&
-    Number.isSafeInteger(value.seq) &&
-    value.type === "receipt.read" &&
-    typeof value.user_id === "string";
+    has(value, isTimestamp, "at") &&
+    has(value, isText, "conversation_id", "user_id") &&
+    has(value, isInteger, "seq") &&
+    value.type === "receipt.read";
 }
 
 export function isReceiptsResult(value: unknown): value is ReceiptsResult {
   return isObject(value) &&
-    Number.isSafeInteger(value.delivered_seq) &&
-    isListOf(value.members, isMember) &&
-    (typeof value.next_cursor === "string" || value.next_cursor === null) &&
-    Number.isSafeInteger(value.read_seq);
+    has(value, isInteger, "delivered_seq", "read_seq") &&
+    has(value, listOf(isMember), "members") &&
+    (isText(value.next_cursor) || value.next_cursor === null);
 }
 
 export function isSendResult(value: unknown): value is SendResult {
   return isObject(value) &&
-    typeof value.conversation_id === "string" &&
-    typeof value.duplicate === "boolean" &&
-    typeof value.message_id === "string" &&
-    isTimestamp(value.sent_at) &&
-    Number.isSafeInteger(value.seq) &&
-    (value.version === undefined || Number.isSafeInteger(value.version));
+    has(value, isText, "conversation_id", "message_id") &&
+    has(value, isFlag, "duplicate") &&
+    has(value, isTimestamp, "sent_at") &&
+    has(value, isInteger, "seq") &&
+    mayHave(value, isInteger, "version");
 }
 
 export function isSettingsEvent(value: unknown): value is SettingsEvent {
   return isObject(value) &&
     value.type === "settings" &&
-    ((typeof value.conversation_id === "string" && isConversationSettings(value.set)) || (isUserSettings(value.set) && typeof value.user_id === "string"));
+    ((has(value, isText, "conversation_id") && has(value, isConversationSettings, "set")) || (has(value, isUserSettings, "set") && has(value, isText, "user_id")));
 }
 
 export function isSettingsResult(value: unknown): value is SettingsResult {
@@ -2464,19 +2426,18 @@ export function isSettingsResult(value: unknown): value is SettingsResult {
 export function isSystem(value: unknown): value is System {
   return isObject(value) &&
     typeof value.event === "string" &&
-    (value.event !== "created" || (isListOf(value.members, (item) => typeof item === "string") && typeof value.title === "string")) &&
-    (value.event !== "members.added" || (isListOf(value.members, (item) => typeof item === "string"))) &&
-    (value.event !== "members.removed" || (isListOf(value.members, (item) => typeof item === "string"))) &&
-    (value.event !== "role.changed" || (typeof value.role === "string" && typeof value.user_id === "string")) &&
-    (value.event !== "info.changed" || ((value.add === undefined || typeof value.add === "string") && (value.history === undefined || typeof value.history === "string") && (value.join === undefined || typeof value.join === "string") && (value.post === undefined || typeof value.post === "string") && (value.title === undefined || typeof value.title === "string")));
+    (value.event !== "created" || (has(value, listOf(isText), "members") && has(value, isText, "title"))) &&
+    (value.event !== "members.added" || (has(value, listOf(isText), "members"))) &&
+    (value.event !== "members.removed" || (has(value, listOf(isText), "members"))) &&
+    (value.event !== "role.changed" || (has(value, isText, "role", "user_id"))) &&
+    (value.event !== "info.changed" || (mayHave(value, isText, "add", "history", "join", "post", "title")));
 }
 
 export function isTypingEvent(value: unknown): value is TypingEvent {
   return isObject(value) &&
-    isTimestamp(value.at) &&
-    typeof value.conversation_id === "string" &&
-    value.type === "typing" &&
-    typeof value.user_id === "string";
+    has(value, isTimestamp, "at") &&
+    has(value, isText, "conversation_id", "user_id") &&
+    value.type === "typing";
 }
 
 export function isUnwatchResult(value: unknown): value is UnwatchResult {
@@ -2485,28 +2446,27 @@ export function isUnwatchResult(value: unknown): value is UnwatchResult {
 
 export function isUploadResult(value: unknown): value is UploadResult {
   return isObject(value) &&
-    isTimestamp(value.expires_at) &&
-    (value.headers === undefined || isObject(value.headers)) &&
-    typeof value.media_id === "string" &&
-    (value.parts === undefined || isListOf(value.parts, isPart)) &&
-    (value.url === undefined || typeof value.url === "string");
+    has(value, isTimestamp, "expires_at") &&
+    mayHave(value, isObject, "headers") &&
+    has(value, isText, "media_id") &&
+    mayHave(value, listOf(isPart), "parts") &&
+    mayHave(value, isText, "url");
 }
 
 export function isUploadedResult(value: unknown): value is UploadedResult {
   return isObject(value) &&
-    typeof value.media_id === "string";
+    has(value, isText, "media_id");
 }
 
 export function isUserSettings(value: unknown): value is UserSettings {
   return isObject(value) &&
-    typeof value.blocked === "boolean";
+    has(value, isFlag, "blocked");
 }
 
 export function isWatchResult(value: unknown): value is WatchResult {
   return isObject(value) &&
-    Number.isSafeInteger(value.last_seq) &&
-    typeof value.live === "boolean" &&
-    Number.isSafeInteger(value.poll_ms);
+    has(value, isInteger, "last_seq", "poll_ms") &&
+    has(value, isFlag, "live");
 }
 
 /** What each action replies with. */
