@@ -152,6 +152,7 @@ test("nothing is wider than 320 px, and a finger finds every button", async () =
   await abe.say("x".repeat(400));
   await abe.hasTicks("xxx", "Delivered");
   await fits();
+  expect((await abe.field().boundingBox())?.height).toBeLessThan(50);
   await screenshot(page, "narrow");
   await abe.toChats();
   await abe.chat(long).waitFor();
