@@ -310,7 +310,7 @@ fn queued(request: &str) -> Result<Queued, Fault> {
     Ok(queued)
 }
 
-fn read_json<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
+pub(crate) fn read_json<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     serde_json::from_str(text).map_err(|error| Fault::new("bad_request", error.to_string()))
 }
 

@@ -6,6 +6,8 @@ mod engine;
 mod event;
 mod fault;
 mod ids;
+#[cfg(feature = "bindgen")]
+mod model;
 mod reader;
 mod token;
 
@@ -13,6 +15,8 @@ pub use edge::{EdgeInput, EdgeOutput, TokenNeed, Turn, Why};
 pub use engine::{Counters, Engine, EngineSetup};
 pub use fault::Fault;
 pub use ids::direct_conversation_id;
+#[cfg(feature = "bindgen")]
+pub use model::Model;
 pub use reader::{Notice, Reader};
 pub use token::{TokenInfo, inspect};
 
