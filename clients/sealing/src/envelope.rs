@@ -1,0 +1,113 @@
+//! The plaintext of a message: one JSON object, padded with spaces.
+
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result, ensure};
+use crate::strict_json;
+
+/// The step of a plaintext's length, so that the server sees less of a text's length.
+pub const PADDING_BYTES: usize = 256;
+/// The version of the envelope.
+const VERSION: u64 = 1;
+const MALFORMED: Error = Error::Malformed("envelope");
+
+/// A message as its author wrote it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Envelope {
+    /// The kind, such as `text`.
+    pub kind: String,
+    /// The text.
+    pub body: String,
+    /// The author's time, in the form of the protocol.
+    pub at: String,
+    /// The `seq` up to which the author had read.
+    pub after: u64,
+    /// The fields of a kind, and those of later versions.
+    pub fields: Map<String, Value>,
+}
+
+impl Envelope {
+    /// Returns the plaintext.
+    pub fn write(&self) -> Vec<u8> {
+        let mut object = self.fields.clone();
+        let texts = [("kind", &self.kind), ("body", &self.body), ("at", &self.at)];
+        object.extend(texts.map(|(name, text)| (name.to_owned(), text.as_str().into())));
+        object.extend([("v", VERSION), ("after", self.after)].map(|(name, number)| (name.to_owned(), number.into())));
+        let mut bytes = Value::Object(object).to_string().into_bytes();
+        bytes.resize(bytes.len().next_multiple_of(PADDING_BYTES), b' ');
+        bytes
+    }
+
+    /// Reads a plaintext that has one reading: one object in which no name occurs twice, and then spaces alone.
+    pub fn read(plaintext: &[u8]) -> Result<Self> {
+        ensure(plaintext.first() == Some(&b'{'), MALFORMED)?;
+        let (mut object, rest) = strict_json::object(plaintext, "envelope")?;
+        ensure(rest.iter().all(|byte| *byte == b' '), MALFORMED)?;
+        ensure(object.remove("v").and_then(|v| v.as_u64()) == Some(VERSION), Error::Malformed("a later envelope"))?;
+        let mut text = |name| match object.remove(name) {
+            Some(Value::String(text)) => Ok(text),
+            _ => Err(MALFORMED),
+        };
+        let (kind, body, at) = (text("kind")?, text("body")?, text("at")?);
+        let after = object.remove("after").and_then(|after| after.as_u64()).ok_or(MALFORMED)?;
+        Ok(Self { kind, body, at, after, fields: object })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn padded(json: &str) -> Vec<u8> {
+        let mut bytes = json.as_bytes().to_vec();
+        bytes.resize(PADDING_BYTES, b' ');
+        bytes
+    }
+
+    const FIELDS: &str = r#""v":1,"kind":"text","body":"hi","at":"2026-11-25T10:00:00.000Z","after":41"#;
+
+    #[test]
+    fn an_envelope_with_two_readings_is_none() {
+        assert_eq!(Envelope::read(&padded(&format!("{{{FIELDS}}}"))).unwrap().body, "hi");
+        let wrong = [
+            format!(r#"{{{FIELDS},"body":"bye"}}"#),
+            format!(r#"{{{FIELDS},"to":{{"seq":1,"seq":2}}}}"#),
+            format!(r#"{{{FIELDS},"to":[{{"seq":1,"seq":2}}]}}"#),
+            format!(r#"{{{FIELDS},"b\u006fdy":"bye"}}"#),
+            format!("{{{FIELDS}}}{{{FIELDS}}}"),
+            format!("{{{FIELDS}}} {{{FIELDS}}}"),
+            format!("{{{FIELDS}}}\n"),
+            format!("{{{FIELDS}}}\0"),
+            format!(" {{{FIELDS}}}"),
+            format!("\u{feff}{{{FIELDS}}}"),
+            format!("[{{{FIELDS}}}]"),
+            format!("{{{FIELDS}"),
+            FIELDS.to_owned(),
+            String::new(),
+            format!("{{{}}}", FIELDS.replace(":1,", ":2,")),
+            format!("{{{}}}", FIELDS.replace("41", "-1")),
+            format!("{{{}}}", FIELDS.replace("\"hi\"", "7")),
+            format!("{{{}}}", FIELDS.replace("\"kind\":\"text\",", "")),
+        ];
+        for json in wrong {
+            assert!(Envelope::read(&padded(&json)).is_err(), "{json}");
+        }
+        let mut no_text = padded(&format!("{{{FIELDS}}}"));
+        let place = no_text.windows(2).position(|two| two == b"hi").unwrap();
+        no_text[place] = 0xff;
+        assert!(Envelope::read(&no_text).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn an_envelope_returns_as_it_went_in(body in ".{0,300}", after in 0..1_u64 << 53, emoji in "[a-z]{1,3}") {
+            let fields = Map::from_iter([(format!("x_{emoji}"), Value::from(body.len()))]);
+            let envelope = Envelope { kind: "text".into(), body, at: "now".into(), after, fields };
+            let plaintext = envelope.write();
+            prop_assert_eq!(plaintext.len() % PADDING_BYTES, 0);
+            prop_assert_eq!(Envelope::read(&plaintext).unwrap(), envelope);
+        }
+    }
+}
