@@ -38,6 +38,14 @@ static: tools docs
 # The documentation of the crates: every link in it has a target
 rustdoc:
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+    cd clients/sealing && RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
+
+# The end-to-end encryption, which is a workspace of its own: format, licences, lints and tests
+sealing: tools
+    cd clients/sealing && cargo fmt --check
+    cd clients/sealing && cargo deny --locked --config ../../.cargo/deny.toml check --allow license-not-encountered --allow license-exception-not-encountered bans licenses sources
+    @# Clippy compiles the crate, as in the gate, so that Cargo compiles the dependencies once.
+    cd clients/sealing && RUSTC_WORKSPACE_WRAPPER="$(rustc --print sysroot)/bin/clippy-driver" CLIPPY_ARGS=-Dwarnings cargo test --locked --quiet
 
 # The reference of the web client, into target/reference/typescript. Rust's is `just rustdoc`, Kotlin's is in `just pack`
 reference: tools
