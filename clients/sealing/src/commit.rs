@@ -136,7 +136,7 @@ impl Device {
     /// Joins by itself, with what the action `group_info` returned for this epoch. The old leaf of the device is removed.
     ///
     /// The server can return a group that no member has. The device has joined when another member's message or commit
-    /// has opened, and not before.
+    /// has opened, and not before. No time comes in: lifetimes count at the claim, and the new leaf has none.
     pub fn join_external(
         &self,
         conversation: &Conversation,
@@ -144,7 +144,6 @@ impl Device {
         epoch_now: u64,
         bytes: &[u8],
         tree: &[u8],
-        now_s: u64,
     ) -> Result<Pending> {
         let before = Tree::read(tree)?;
         judge::join(&before, conversation, false)?;
@@ -154,9 +153,7 @@ impl Device {
         let mut builder = client
             .external_commit_builder()?
             .with_tree_data(mls::tree(tree)?)
-            .with_authenticated_data(authenticated(conversation.id(), client_msg_id, NO_MARK))
-            // The begin of the new leaf's lifetime. The library checks no leaf of the tree by this time.
-            .commit_time(MlsTime::from(now_s));
+            .with_authenticated_data(authenticated(conversation.id(), client_msg_id, NO_MARK));
         if let Some(old) = before.find(&self.member().user, &self.member().device) {
             builder = builder.with_removal(old);
         }
@@ -234,7 +231,7 @@ impl Group {
         };
         ensure(own_mark, Error::Profile("the mark is of another epoch"))?;
         let Some(kind) = judge::kind(&commit)? else {
-            judge::removal(&before, &commit, entry)?;
+            judge::removal(&before, &commit, group.current_member_index(), entry)?;
             return Ok(Followed::Removed);
         };
         let next = Self::new(&store, &mut group)?;

@@ -171,10 +171,11 @@ pub(crate) fn entry(
     ensure(are_gone && are_here, Error::Misplaced("the commit does not do what the entry names"))
 }
 
-/// Checks a commit that removed this device, which does not see the outcome.
-pub(crate) fn removal(before: &Tree, commit: &CommitMessageDescription, entry: Entry<'_>) -> Result<()> {
-    // An external commit removes the leaf of the same device only, so this device has lost its state and joined anew.
-    let Some(by) = before.leaves.get(&commit.committer).filter(|_| !commit.is_external) else { return Ok(()) };
+/// Checks a commit that removed this device, which does not see the outcome. `own`: the place of the device's leaf.
+pub(crate) fn removal(before: &Tree, commit: &CommitMessageDescription, own: u32, entry: Entry<'_>) -> Result<()> {
+    // The library lets a join remove a leaf of the same device only.
+    let place = if commit.is_external { own } else { commit.committer };
+    let by = before.leaves.get(&place).ok_or(Error::Profile("the author has no leaf"))?;
     check_sender(&by.credential.user, before, before, entry)
 }
 

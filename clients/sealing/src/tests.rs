@@ -7,7 +7,7 @@ use crate::reader::Reader;
 use crate::tree::{Leaf, Source, Tree};
 use crate::{Asked, Conversation, Credential, Device, Error, Identity, Kind, Step};
 
-const NOW_S: u64 = 1_795_000_000;
+const NOW_S: u64 = 1_000_000_000;
 
 fn device(user: &str, device: &str, byte: u8) -> Device {
     let identity = Identity::import(UserId::parse(user).unwrap(), &[byte; 32]);

@@ -376,7 +376,6 @@ fn a_user_whose_leaves_are_gone_does_not_join_under_another_identity() {
         scene.world.epoch,
         &scene.world.group_info,
         &scene.world.tree,
-        NOW_S,
     );
     assert!(ghost.is_err());
 }
@@ -388,6 +387,9 @@ fn a_join_that_removes_this_leaf_says_so() {
     let logged = scene.logged(1);
     let followed = scene.group(1).follow(scene.world.entry(&logged), &commit, None).unwrap();
     assert_eq!(followed, Followed::Removed);
+    let logged = scene.logged(0);
+    let error = scene.group(1).follow(scene.world.entry(&logged), &commit, None).unwrap_err();
+    assert_eq!(reason(&error), "misplaced: the commit is of another sender");
 }
 
 #[test]
@@ -399,7 +401,7 @@ fn a_group_info_that_is_not_of_this_epoch_lets_nobody_in() {
     scene.world.catch_all_up();
     let fresh = scene_device(&scene, "phone-9");
     let join = |info: &[u8], tree: &[u8], epoch| {
-        fresh.join_external(&scene.world.conversation, &id("crook"), epoch, info, tree, NOW_S)
+        fresh.join_external(&scene.world.conversation, &id("crook"), epoch, info, tree)
     };
     assert!(join(&scene.world.group_info, &scene.world.tree, scene.world.epoch).is_ok());
     let (info, tree) = (&scene.world.group_info, &scene.world.tree);
@@ -418,7 +420,7 @@ fn a_group_info_that_is_not_of_this_epoch_lets_nobody_in() {
         assert!(join(&forged, tree, scene.world.epoch).is_err());
     }
     // Where the server and an insider agree on a stale one, the members refuse the join.
-    let stale = fresh.join_external(&scene.world.conversation, &id("crook"), 1, &stale_info, &stale_tree, NOW_S);
+    let stale = fresh.join_external(&scene.world.conversation, &id("crook"), 1, &stale_info, &stale_tree);
     let commit = stale.unwrap().commit.unwrap();
     scene.refused_bytes(&commit, 2);
 }
@@ -434,7 +436,7 @@ fn a_group_info_with_a_key_of_a_small_order_lets_nobody_in() {
     let info = info.unwrap().to_bytes().unwrap();
     let fresh = scene_device(&scene, "phone-9");
     let tree = &scene.world.tree;
-    let join = fresh.join_external(&scene.world.conversation, &id("crook"), scene.world.epoch, &info, tree, NOW_S);
+    let join = fresh.join_external(&scene.world.conversation, &id("crook"), scene.world.epoch, &info, tree);
     assert!(reason(&join.unwrap_err()).ends_with("the key has a small order"));
 }
 
