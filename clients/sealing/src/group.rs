@@ -151,15 +151,18 @@ impl Group {
     fn with_tree(store: &Store, group: &mut MlsGroup, tree: Arc<Vec<u8>>) -> Result<Self> {
         group.write_to_storage_without_ratchet_tree()?;
         let snapshot = store.take_state()?;
-        let state = [&[VERSION][..], &digest(&tree), &snapshot].concat();
+        let state = [&[VERSION][..], &digest(&tree), &digest(&snapshot), &snapshot].concat();
         Ok(Self { state: Arc::new(Zeroizing::new(state)), tree })
     }
 
     fn snapshot(&self) -> Result<&[u8]> {
-        let (head, snapshot) = self.state.split_first_chunk::<33>().ok_or(Error::State("group"))?;
-        let [version, of_tree @ ..] = head;
+        let (version, rest) = self.state.split_first().ok_or(Error::State("group"))?;
         ensure(*version == VERSION, Error::State("a later version wrote the group"))?;
+        let (of_tree, rest) = rest.split_first_chunk().ok_or(Error::State("group"))?;
         ensure(*of_tree == digest(&self.tree), Error::State("the tree is of another epoch"))?;
+        // A damaged snapshot would let the library panic.
+        let (of_snapshot, snapshot) = rest.split_first_chunk().ok_or(Error::State("group"))?;
+        ensure(*of_snapshot == digest(snapshot), Error::State("the group is damaged"))?;
         Ok(snapshot)
     }
 }
@@ -171,8 +174,8 @@ impl fmt::Debug for Group {
     }
 }
 
-fn digest(tree: &[u8]) -> [u8; 32] {
-    Sha256::digest(tree).into()
+fn digest(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
 }
 
 pub(crate) fn mark(group: &MlsGroup) -> Result<Mark> {

@@ -14,8 +14,8 @@ use mls_rs::group::ExportedTree;
 use mls_rs::storage_provider::in_memory::InMemoryKeyPackageStorage;
 use mls_rs::{Extension, ExtensionList, MlsMessage, ProtocolVersion};
 use pigeonhole_sealing::{
-    Asked, Conversation, Device, Entry, Error, Followed, Identity, LAST_RESORT_LIFETIME_S, Named, PACKAGE_LIFETIME_S,
-    Step,
+    Asked, Conversation, Device, Entry, Error, Followed, Group, Identity, LAST_RESORT_LIFETIME_S, Named,
+    PACKAGE_LIFETIME_S, Step,
 };
 use wire::{ConversationId, DeviceId};
 use world::{Content, NOW_S, Phone, World, device, entry, id, identity, text, user};
@@ -826,4 +826,48 @@ fn nothing_is_sealed_for_a_user_who_left() {
     assert!(world.phones[2].group.is_none());
     world.say(0);
     world.catch_up(1, world.log.len());
+}
+
+/// Turns a byte, cuts, appends, or writes the length of 2^30 bytes somewhere.
+fn damaged(bytes: &[u8], random: &mut fastrand::Rng) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let place = random.usize(..bytes.len());
+    match random.u8(..4) {
+        0 => bytes[place] ^= random.u8(1..),
+        1 => bytes.truncate(place),
+        2 => bytes.extend((0..random.usize(1..9)).map(|_| random.u8(..))),
+        _ => drop(bytes.splice(place..place, [0xbf, 0xff, 0xff, 0xff])),
+    }
+    bytes
+}
+
+#[test]
+fn damaged_bytes_are_refused_without_a_panic() {
+    let mut scene = Scene::new(Ways::default());
+    let sealed = scene.world.say(0);
+    scene.world.commit(0, Step::Update).unwrap();
+    let Content::Sealed { body, .. } = &sealed.content else { panic!() };
+    let commit = scene.world.phones[0].pending.as_ref().unwrap().commit.clone().unwrap();
+    let logged = scene.logged(0);
+    let of_commit = Entry { client_msg_id: None, ..scene.world.entry(&logged) };
+    let group = scene.group(1).clone();
+    let fresh = scene_device(&scene, "phone-9");
+    let package = fresh.new_packages(1, false, NOW_S).unwrap().remove(0);
+    let member = fresh.member();
+    let asked = Asked { user: &member.user, device: &member.device, key: None, last_resort: false };
+    let (conversation, by) = (&scene.world.conversation, &scene.world.phones[0].device);
+    let (info, tree, join_id) = (&scene.world.group_info, &scene.world.tree, id("join"));
+    let random = &mut fastrand::Rng::with_seed(7);
+    for _ in 0..300 {
+        assert!(group.open(scene.world.entry(&sealed), &damaged(body, random)).is_err());
+        assert!(group.follow(of_commit, &damaged(&commit, random), None).is_err());
+        assert!(by.check_package(&damaged(&package.data, random), asked, NOW_S).is_err());
+        assert!(fresh.join_external(conversation, &join_id, 1, &damaged(info, random), tree).is_err());
+        assert!(fresh.join_external(conversation, &join_id, 1, info, &damaged(tree, random)).is_err());
+        assert!(Group::from_stored(group.state().to_vec(), damaged(group.tree(), random)).is_err());
+        assert!(Device::from_bytes(&damaged(&fresh.to_bytes(), random)).is_err());
+        assert!(Group::from_stored(damaged(group.state(), random), group.tree().to_vec()).is_err());
+    }
+    group.open(scene.world.entry(&sealed), body).unwrap();
+    group.follow(of_commit, &commit, None).unwrap();
 }
