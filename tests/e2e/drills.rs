@@ -871,6 +871,37 @@ async fn media_errors() {
 
 #[tokio::test]
 #[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn keys_errors() {
+    let mut drill = Drill::start().await;
+    let mut phone = drill.server.device("alice", "pixel").await;
+    let list = json!({"action": "list_keys"});
+    // The function dies.
+    drill.break_calls(|function, call| {
+        (function == "KeysFunction" && call.operation() == "Query").then_some(Fault::Killed)
+    });
+    for _ in 0..MESSAGES {
+        let answer = ask(&mut phone, list.clone()).await;
+        assert_eq!(answer["message"], "Internal server error");
+    }
+    drill.assert_logged("message", "Runtime exited").await;
+    drill.repair_calls();
+    assert_eq!(drill.chat().await, Vec::<Value>::new(), "texts go on");
+    drill.end_period().await;
+    // Then it is turned away.
+    drill.server.local().reserve("KeysFunction", Some(0));
+    for _ in 0..MESSAGES {
+        ask(&mut phone, list.clone()).await;
+    }
+    drill.periods(1).await;
+
+    drill.server.local().reserve("KeysFunction", None);
+    assert_eq!(phone.ok(list).await["devices"], json!([]));
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("keys-errors", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
 async fn media_throttles() {
     let mut drill = Drill::start().await;
     for period in 1..=2 {

@@ -14,6 +14,7 @@ mod errors;
 mod failures;
 mod groups;
 mod inbox;
+mod keys;
 mod limits;
 mod media;
 mod online;

@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use testkit::{AwsCall, Fault, Phone, Proxy, TestServer};
 
 use crate::backend::{publish, queue, settled, sqs};
+use crate::keys::publication;
 
 /// A function, an IAM action, and the resource that it is on, as the template calls it.
 type Privilege = (String, String, String);
@@ -81,6 +82,7 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
         ring(&server, platform).await;
     }
     do_too_much(&server).await;
+    exchange_keys(&server).await;
     operate(&server).await;
     serve(&server).await;
     server.until_connections("alice", 0).await;
@@ -160,6 +162,28 @@ async fn change_everything(alice: &mut Phone, bob: &mut Phone) {
     bob.send_text(&json!({"action": "typing", "conversation_id": id}).to_string()).await;
     alice.event("typing").await;
     alice.ok(json!({"action": "presence", "user_ids": ["bob"]})).await;
+}
+
+/// The key directory: published, listed, claimed until few are left, and removed.
+async fn exchange_keys(server: &TestServer) {
+    let (mut first, mut second) = (server.device("kim", "pixel").await, server.device("lee", "pixel").await);
+    second.ok(publication("pixel", &["a", "b"])).await;
+    // A dead connection of the device, which has published on another day.
+    let text = |value: &str| AttributeValue::S(value.to_owned());
+    let put = server.tables().put_item().table_name("ConnectionsTable").item("user_id", text("lee"));
+    let put = put.item("connection_id", text("dead=")).item("device_id", text("pixel"));
+    let put = put.item("connected_at", AttributeValue::N("1700000000000".to_owned()));
+    put.item("ends_at", AttributeValue::N("4102444800000".to_owned())).send().await.unwrap();
+    let seen = server.tables().update_item().table_name("KeysTable").key("user_id", text("lee"));
+    let seen = seen.key("key_id", text("device pixel")).update_expression("SET seen_at = :day");
+    seen.expression_attribute_values(":day", AttributeValue::N("0".to_owned())).send().await.unwrap();
+    let claim = json!({"action": "claim_keys", "claim_id": "k1", "users": ["lee"]});
+    first.ok(claim).await;
+    second.event("keys.low").await;
+    second.ok(json!({"action": "list_keys"})).await;
+    second.ok(json!({"action": "remove_keys", "device_id": "pixel"})).await;
+    first.leave().await;
+    second.leave().await;
 }
 
 fn about(group: &Value, action: &str, id: &str, more: &Value) -> Value {
@@ -384,7 +408,7 @@ async fn do_too_much(server: &TestServer) {
     let mut oldest = server.phone("mallory").await;
     let (_second, _third) = (server.phone("mallory").await, server.phone("mallory").await);
     oldest.event("connection.replaced").await;
-    for action in ["send", "ack", "read", "inbox", "device", "members", "uploaded", "dance"] {
+    for action in ["send", "ack", "read", "inbox", "device", "list_keys", "members", "uploaded", "dance"] {
         let user = format!("mallory-{action}");
         let mut mallory = server.phone(&user).await;
         server.store_samples(&user).await;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use data_encoding::BASE64;
 use futures_util::future::LocalBoxFuture;
 use lambda::{Context, InvocationEvent, LambdaEvent};
 use serde_json::{Value, json};
@@ -91,6 +92,8 @@ struct State {
     uploads: Vec<Value>,
     /// By actor: up to where the user had acknowledged when it looked, before it rang.
     seen_delivered: BTreeMap<usize, u64>,
+    /// Replies to claims of bob's keys: user, id, his devices.
+    claimed: Vec<(&'static str, &'static str, Value)>,
     /// The reply to who watches bob: whether he is online, and how many events had come when it was requested.
     sees: Option<(&'static str, usize, bool)>,
 }
@@ -201,6 +204,7 @@ impl Model for ChatModel {
     async fn end(&self, faults: &[Step]) -> Result<(), String> {
         self.0.unbroken()?;
         self.0.ask_again().await?;
+        self.0.keys_are_handed_out_once()?;
         self.0.hand_on_all_heads().await?;
         self.0.only_what_is_attached_or_waits_is_kept().await?;
         let half = |step: &Step| step.fault.is_some_and(Fault::shows_half);
@@ -297,10 +301,7 @@ impl Inner {
                 let set = json!({ "action": "settings", "user_id": other, "set": { "blocked": blocked } });
                 self.ask(n, user, &set).await.is_some()
             }
-            Doing::Register(user, token) => {
-                let register = json!({ "action": "device", "platform": "apns", "token": token });
-                self.ask(n, user, &register).await.is_some()
-            }
+            Doing::Register(..) | Doing::Offer(..) | Doing::Claim(..) => self.use_device(n, doing).await,
             Doing::Notify(_) => self.hand_on(n).await,
             Doing::Suspend(user) => self.suspend(n, user).await,
             Doing::Fill(user) => self.fill(user),
@@ -568,6 +569,63 @@ impl Inner {
             state.moved_handed_on = state.moved_handed_on.max(records.len());
         }
         done
+    }
+
+    /// Runs an action of a phone that is about itself.
+    async fn use_device(&self, n: usize, doing: Doing) -> bool {
+        match doing {
+            Doing::Register(user, token) => {
+                let register = json!({ "action": "device", "platform": "apns", "token": token });
+                self.ask(n, user, &register).await.is_some()
+            }
+            Doing::Offer(user, packages) => self.offer(n, user, packages).await,
+            Doing::Claim(user, id) => self.claim(n, user, id).await,
+            other => unreachable!("{other:?} is of no device"),
+        }
+    }
+
+    async fn offer(&self, n: usize, user: &str, packages: &[&str]) -> bool {
+        let expires_at = Timestamp::from_millis(1_800_500_000_000);
+        let package = |name: &str| {
+            let data = BASE64.encode(&[&[0, 1, 0, 5, 0, 1, 0, 1], name.as_bytes()].concat());
+            json!({ "data": data, "expires_at": expires_at })
+        };
+        let packages: Vec<_> = packages.iter().map(|name| package(name)).collect();
+        let offer = json!({
+            "action": "publish_keys", "credential": "Zg==", "key_packages": packages, "last_resort": package("last"),
+        });
+        self.ask(n, user, &offer).await.is_some()
+    }
+
+    async fn claim(&self, n: usize, user: &'static str, id: &'static str) -> bool {
+        let claim = json!({ "action": "claim_keys", "claim_id": id, "users": ["bob"] });
+        let Some(mut result) = self.ask(n, user, &claim).await else { return false };
+        self.now.borrow_mut().claimed.push((user, id, result["users"][0]["devices"].take()));
+        true
+    }
+
+    /// Checks that each package was handed out by one claim or is still there, and that a claim has one reply.
+    fn keys_are_handed_out_once(&self) -> Result<(), String> {
+        let state = self.now.borrow();
+        let mut handed_out = BTreeMap::new();
+        for (user, id, devices) in &state.claimed {
+            ensure!(devices.as_array().is_some_and(|devices| devices.len() == 1), "{user}/{id} got {devices}");
+            let (package, is_last) = (&devices[0]["key_package"], devices[0]["last_resort"] == true);
+            for (other, other_id, devices) in &state.claimed {
+                let is_same = devices[0]["key_package"] == *package;
+                let is_repeated = (user, id) == (other, other_id);
+                ensure!(!is_repeated || is_same, "{user}/{id} has two replies");
+                ensure!(is_repeated || is_last || !is_same, "{package} went to {user}/{id} and {other}/{other_id}");
+            }
+            if !is_last {
+                handed_out.insert(package.to_string(), user);
+            }
+        }
+        let rows = self.rows("KeysTable");
+        let count = |prefix: &str| rows.iter().filter(|row| string(row, "key_id").starts_with(prefix)).count();
+        let (all, free) = (count("package "), count("free "));
+        ensure!(all == free + handed_out.len(), "of {all} packages {free} are left, handed out: {handed_out:?}");
+        Ok(())
     }
 
     async fn see(&self, n: usize, user: &'static str) -> bool {

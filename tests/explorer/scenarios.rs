@@ -46,6 +46,10 @@ pub(crate) enum Doing {
     Ask(&'static str),
     /// The user's phone registers this token.
     Register(&'static str, &'static str),
+    /// The user's device publishes these key packages.
+    Offer(&'static str, &'static [&'static str]),
+    /// The user claims bob's keys, under this id.
+    Claim(&'static str, &'static str),
     /// The stream's mapping invokes `notify` with the changes of the user's rows since the last time.
     Notify(&'static str),
     /// The user creates the group, with these members.
@@ -120,6 +124,8 @@ impl Doing {
         | Self::Fill(user)
         | Self::Ask(user)
         | Self::Register(user, _)
+        | Self::Offer(user, _)
+        | Self::Claim(user, _)
         | Self::Notify(user)
         | Self::Create(user, _)
         | Self::Channel(user, _)
@@ -159,6 +165,8 @@ impl Doing {
             Self::Ask(_) => "ask",
             Self::Kick(_) => "kick",
             Self::Register(..) => "register",
+            Self::Offer(..) => "offer",
+            Self::Claim(..) => "claim",
             Self::Notify(_) => "notify",
             Self::Create(..) | Self::Channel(..) => "create",
             Self::Join(_) => "join",
@@ -232,8 +240,9 @@ impl Scenario {
 }
 
 use Doing::{
-    Ack, Ask, Block, Catch, Channel, Connect, Create, Disconnect, Drain, Dying, Expire, Fanout, Fetch, Fill, Join,
-    Kick, Look, Moderate, Notify, Publish, Put, Read, Register, Say, See, Suspend, Sweep, Tell, Unblock, Watch,
+    Ack, Ask, Block, Catch, Channel, Claim, Connect, Create, Disconnect, Drain, Dying, Expire, Fanout, Fetch, Fill,
+    Join, Kick, Look, Moderate, Notify, Offer, Publish, Put, Read, Register, Say, See, Suspend, Sweep, Tell, Unblock,
+    Watch,
 };
 
 const fn to_bob(id: &'static str) -> Doing {
@@ -312,7 +321,7 @@ const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 164] = [
+pub(crate) const SCENARIOS: [Scenario; 169] = [
     // The sender commits, then lists connections. The recipient writes the connection, then drains. All reads
     // are consistent, so at least one finds the other; after both, the client drops the duplicate.
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
@@ -643,5 +652,15 @@ pub(crate) const SCENARIOS: [Scenario; 164] = [
         &[ALICE, BOB, to_bob("a1"), to_alice("b1"), See("alice")],
         &[Disconnect("bob"), BOB],
     ),
+    // The claim deletes the row of each package that it takes: the second claim finds another package, or the last
+    // resort.
+    scenario("claim-claim", &[Offer("bob", &["p1", "p2"])], &[Claim("alice", "k1"), Claim("carol", "k1")]),
+    scenario("claim-last", &[Offer("bob", &["p1"])], &[Claim("alice", "k1"), Claim("carol", "k1")]),
+    // The claim's own row is a condition of its transaction.
+    scenario("claim-retry", &[Offer("bob", &["p1", "p2"])], &[Claim("alice", "k1"), Claim("alice", "k1")]),
+    // The row of a package outlives its claim: a repeated publication does not add it again.
+    scenario("claim-offer", &[Offer("bob", &["p1"])], &[Claim("alice", "k1"), Offer("bob", &["p1", "p2"])]),
+    // Requests of one user write one row, and so follow one another.
+    scenario("offer-offer", &[], &[Offer("bob", &["p1", "p2"]), Offer("bob", &["p1", "p3"])]),
     scenario("send-send-drain", &[to_bob("a1")], &[to_bob("a2"), to_alice("b1"), Drain("bob")]),
 ];

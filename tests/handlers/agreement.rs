@@ -123,6 +123,7 @@ fn what_a_table_is(name: &str) -> Value {
         "AuditTable" => ("conversation_id", "seq_version", vec![], None),
         "ConnectionsTable" => ("user_id", "connection_id", vec![], None),
         "DevicesTable" => ("user_id", "device_id", vec![], None),
+        "KeysTable" => ("user_id", "key_id", vec![], None),
         "IdempotencyTable" => ("conversation_id", "sender_key", vec![], None),
         "MembersTable" => ("conversation_id", "user_id", vec![], None),
         "WatchersTable" => ("channel_part", "connection_id", vec![], None),
@@ -148,7 +149,7 @@ fn no_deployment_replaces_a_table() {
     let names: BTreeSet<&str> = tables.iter().map(|table| table.logical_id.as_str()).collect();
     let pinned = ["AuditTable", "ConnectionsTable", "ConversationsTable", "DevicesTable", "IdempotencyTable"];
     let pinned = BTreeSet::from(pinned)
-        .union(&["InboxTable", "MediaTable", "MembersTable", "MessagesTable", "WatchersTable"].into())
+        .union(&["InboxTable", "KeysTable", "MediaTable", "MembersTable", "MessagesTable", "WatchersTable"].into())
         .copied()
         .collect();
     assert_eq!(
@@ -249,8 +250,8 @@ fn the_bucket_is_kept_closed_and_encrypted() {
 #[test]
 fn what_expires_is_what_the_store_writes_an_end_for() {
     for table in template().tables {
-        let expires =
-            ["AuditTable", "ConnectionsTable", "DevicesTable", "IdempotencyTable", "MediaTable", "WatchersTable"];
+        let expires = ["AuditTable", "ConnectionsTable", "DevicesTable", "IdempotencyTable", "KeysTable", "MediaTable"];
+        let expires = [&expires[..], &["WatchersTable"]].concat();
         let expires = expires.contains(&table.logical_id.as_str());
         assert_eq!(table.ttl_attribute.as_deref(), expires.then_some("expires_at"), "{}", table.logical_id);
     }
@@ -268,14 +269,16 @@ fn every_alarm_is_on_the_dashboard_and_explained() {
         assert!(docs.contains(&format!("\n### `{name}`\n")), "docs/runbook.md has no section for {name}");
         alarms += 1;
     }
-    assert_eq!(alarms, 28);
+    assert_eq!(alarms, 29);
 }
 
 #[test]
 fn functions_have_the_variables_that_they_read() {
     let tables =
         ["CONNECTIONS_TABLE", "MESSAGES_TABLE", "IDEMPOTENCY_TABLE", "INBOX_TABLE", "DEVICES_TABLE", "AUDIT_TABLE"];
-    let tables = [&tables[..], &["CONVERSATIONS_TABLE", "MEMBERS_TABLE", "MEDIA_TABLE", "WATCHERS_TABLE"]].concat();
+    let tables =
+        [&tables[..], &["CONVERSATIONS_TABLE", "MEMBERS_TABLE", "MEDIA_TABLE", "WATCHERS_TABLE", "KEYS_TABLE"]]
+            .concat();
     for function in template().functions.values() {
         let needed: &[&str] = match function.binary.as_str() {
             "authorize" => &["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS"],
@@ -284,6 +287,7 @@ fn functions_have_the_variables_that_they_read() {
             }
             "connect" => &["CONNECTIONS_ENDPOINT", "PRESENCE"],
             "media" => &["CONNECTIONS_ENDPOINT", "MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE", "FAILURES_URL"],
+            "keys" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "CLAIM_RATE", "KEY_PACKAGE_RATE", "KEY_DEVICE_RATE"],
             "notify" => &["PUSH_GRACE_SECONDS", "FAILURES_URL"],
             "ingest" => &["CONNECTIONS_ENDPOINT", "DEAD_LETTERS_URL"],
             "admin" => &["CONNECTIONS_ENDPOINT", "AUDIT_DAYS", "GROUP_MEMBERS_MAX"],

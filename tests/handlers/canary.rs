@@ -4,19 +4,21 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
+use data_encoding::BASE64;
 use lambda::LogKey;
 use serde_json::{Value, json};
 use testkit::fake_sns::Push;
 use testkit::{Workbench, message_to_bob, up_to};
 use tracing::instrument::WithSubscriber;
 
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 11] = [
     "AuditTable",
     "ConnectionsTable",
     "ConversationsTable",
     "DevicesTable",
     "IdempotencyTable",
     "InboxTable",
+    "KeysTable",
     "MediaTable",
     "MembersTable",
     "WatchersTable",
@@ -165,6 +167,46 @@ async fn a_deleted_word_is_nowhere_but_with_the_operator() {
             "notification"
         ]
     );
+}
+
+/// Bob's phone publishes keys, and alice claims them.
+async fn key_story(bench: &Workbench, credential: &str, package: &str) -> Told {
+    let package = json!({"data": package, "expires_at": "2027-02-19T10:00:00.000Z"});
+    let publish = json!({
+        "action": "publish_keys", "credential": credential, "key_packages": [package], "last_resort": package,
+    });
+    let mut told = Told::default();
+    for user in ["alice", "bob"] {
+        bench.connected(user).await;
+    }
+    for (user, frame) in [
+        ("bob", publish.clone()),
+        ("alice", json!({"action": "list_keys"})),
+        ("bob", json!({"action": "list_keys"})),
+        ("alice", json!({"action": "claim_keys", "claim_id": "k1", "users": ["bob"]})),
+        ("alice", json!({"action": "claim_keys", "claim_id": "k1", "users": ["bob"]})),
+        ("alice", json!({"action": "claim_keys", "claim_id": "k2", "users": ["carol"]})),
+        ("bob", publish),
+        ("bob", json!({"action": "publish_keys", "credential": credential, "key_packages": 7})),
+        ("bob", json!({"action": "remove_keys", "device_id": "firefox-7f3a"})),
+    ] {
+        let what = frame["action"].as_str().unwrap().to_owned();
+        told.add(format!("answer to {what}"), &bench.run(user, frame).await);
+    }
+    told.add("frame", &json!(bench.aws.frames("bob=")));
+    told
+}
+
+#[tokio::test]
+async fn no_log_has_a_key() {
+    let random: [u8; 24] = std::array::from_fn(|_| fastrand::u8(..));
+    let package = BASE64.encode(&[&[0, 1, 0, 5, 0, 1, 0, 1], &random[..]].concat());
+    let credential = BASE64.encode(&random[..15]);
+    let told = logged(key_story(&Workbench::default(), &credential, &package)).await;
+    assert_eq!(told.finds(&package), ["answer to claim_keys"]);
+    assert_eq!(told.finds(&credential), ["answer to list_keys"]);
+    // The bytes, as a program prints them that does not hide them.
+    assert_eq!(told.finds(&format!("{}, {}, {}", random[0], random[1], random[2])), Vec::<&str>::new());
 }
 
 /// Alice sends a file of this name. Then the message is deleted, or not, and each user requests everything.

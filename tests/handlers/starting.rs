@@ -37,7 +37,7 @@ fn last_words(function: &Function, environment: &BTreeMap<String, String>) -> St
 fn without_a_variable_that_it_needs() {
     let tables =
         ["CONNECTIONS_TABLE", "MESSAGES_TABLE", "IDEMPOTENCY_TABLE", "INBOX_TABLE", "DEVICES_TABLE", "AUDIT_TABLE"];
-    let tables = [&tables[..], &["CONVERSATIONS_TABLE", "MEMBERS_TABLE", "WATCHERS_TABLE"]].concat();
+    let tables = [&tables[..], &["CONVERSATIONS_TABLE", "MEMBERS_TABLE", "WATCHERS_TABLE", "KEYS_TABLE"]].concat();
     for function in template().functions.values() {
         let needed = match function.binary.as_str() {
             "authorize" => vec!["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS"],
@@ -64,12 +64,12 @@ fn without_a_variable_that_it_needs() {
             }
             binary => {
                 let own = ["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE"];
-                let media: &[&str] = if binary == "media" {
-                    &["MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE", "FAILURES_URL"]
-                } else {
-                    &[]
+                let more: &[&str] = match binary {
+                    "media" => &["MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE", "FAILURES_URL"],
+                    "keys" => &["ENCRYPTION", "CLAIM_RATE", "KEY_PACKAGE_RATE", "KEY_DEVICE_RATE"],
+                    _ => &[],
                 };
-                [&tables[..], &own, media].concat()
+                [&tables[..], &own, more].concat()
             }
         };
         for name in needed.into_iter().chain(["STACK_NAME", "LOG_KEY"]) {
@@ -100,6 +100,8 @@ fn with_a_variable_that_makes_no_sense() {
         ("ReadFunction", "REQUEST_RATE", "fast"),
         ("ConnectFunction", "CONNECTIONS_PER_USER_MAX", "many"),
         ("ConnectFunction", "PRESENCE", "yes"),
+        ("KeysFunction", "ENCRYPTION", "on"),
+        ("KeysFunction", "CLAIM_RATE", "2/m"),
         ("NotifyFunction", "PUSH_GRACE_SECONDS", "soon"),
     ] {
         let function = &template.functions[function];

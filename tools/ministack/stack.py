@@ -138,6 +138,7 @@ class Stack:
             "ApnsApplicationArn": "arn:aws:sns:us-east-1:000000000000:app/APNS/local",
             "FcmApplicationArn": "arn:aws:sns:us-east-1:000000000000:app/GCM/local",
             "BackendMessages": "on",
+            "Encryption": "Optional",
         }
         overrides = [f"{name}={value}" for name, value in {**defaults, **parameters}.items()]
         quietly = ["--no-confirm-changeset", "--no-progressbar"]

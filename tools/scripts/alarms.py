@@ -194,6 +194,8 @@ class Traffic:
             "frames": self.requests + 3 * self.messages,
             "tries to connect": self.connects + failed,
             "events of media": max(self.messages * EVENTS_OF_A_PICTURE // MESSAGES_OF_A_PICTURE, failed),
+            # A device lists its keys at each start.
+            "events of keys": max(self.connects, failed),
             "pushes": max(self.messages // MESSAGES_OF_A_PUSH, failed),
         }[noun]
 
@@ -208,7 +210,8 @@ class Traffic:
             case "pushed":
                 good = self.count("pushes")
             case "Invocations":
-                good = max(self.count("events of media"), failed)
+                is_of_keys = "KeysFunction" in str(metric["Dimensions"])
+                good = max(self.count("events of keys" if is_of_keys else "events of media"), failed)
             case "MessageCount":
                 good = self.count("frames")
             case "duration_ms":

@@ -49,6 +49,7 @@ PACKAGES = [
     "connect",
     "inbox",
     "device",
+    "keys",
     "notify",
     "group",
     "fanout",

@@ -211,6 +211,8 @@ impl Core {
                 self.tell(Event::Typing { conversation_id, user_id, at });
             }
             ServerEvent::Presence(presence) => self.tell(Event::PresenceChanged(presence)),
+            // This client publishes no keys.
+            ServerEvent::KeysLow { .. } => {}
             ServerEvent::ConnectionReplaced {} => self.connection_replaced(link, now),
         }
     }

@@ -37,6 +37,10 @@ export type Request =
   | UnwatchRequest
   | TypingRequest
   | PresenceRequest
+  | PublishKeysRequest
+  | ClaimKeysRequest
+  | ListKeysRequest
+  | RemoveKeysRequest
   | PingRequest;
 /**
  * Appends a message to a conversation. Sent again with the same `client_msg_id` and body: the same answer.
@@ -293,6 +297,10 @@ export type UpdateRequest1 = {
   [k: string]: unknown;
 };
 /**
+ * One installation of an app.
+ */
+export type DeviceId = string;
+/**
  * What a client receives.
  */
 export type ServerFrame =
@@ -324,6 +332,10 @@ export type ServerFrame =
   | WatchReply
   | UnwatchReply
   | PresenceReply
+  | PublishKeysReply
+  | ClaimKeysReply
+  | ListKeysReply
+  | RemoveKeysReply
   | PingReply
   | ErrorFrame
   | MessagesNewEvent
@@ -332,6 +344,7 @@ export type ServerFrame =
   | TypingEvent
   | PresenceEvent
   | SettingsEvent
+  | KeysLowEvent
   | ConnectionReplacedEvent
   | GatewayError;
 /**
@@ -411,10 +424,6 @@ export type System =
       title?: Title;
     };
 /**
- * One installation of an app.
- */
-export type DeviceId = string;
-/**
  * The removal is stored, as an entry, which is the last that the user gets.
  */
 export type RemoveResult = SendResult;
@@ -441,6 +450,9 @@ export type ErrorCode =
   | "gone"
   | "not_ready"
   | "limit_reached"
+  | "device_required"
+  | "no_keys"
+  | "device_limit"
   | "rate_limited"
   | "conflict"
   | "unavailable"
@@ -955,6 +967,88 @@ export interface PresenceRequest {
    * [`PRESENCE_WATCH_MS`](crate::limits::PRESENCE_WATCH_MS).
    */
   watch?: boolean;
+}
+/**
+ * Publishes the keys with which others encrypt for the device of this connection. Safe to repeat.
+ */
+export interface PublishKeysRequest {
+  action: "publish_keys";
+  /**
+   * Replaces the device's credential. Another one ends all packages of the one before.
+   */
+  credential: string;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  /**
+   * Added to the packages of the device. A package that was ever accepted is not added again.
+   *
+   * @maxItems 25
+   */
+  key_packages: KeyPackage[];
+  /**
+   * Replaces the package that a claim gets when no other is left.
+   */
+  last_resort: KeyPackage;
+}
+/**
+ * A key package of MLS (RFC 9420), of which the server reads the first eight bytes.
+ */
+export interface KeyPackage {
+  /**
+   * Bytes, in a frame as padded base64 (RFC 4648, section 4). Never in a log.
+   */
+  data: string;
+  /**
+   * At most 91 days ahead; of the last resort 401 days.
+   */
+  expires_at: Timestamp;
+}
+/**
+ * Takes a key package of each device of these users. Sent again with the same `claim_id` and users: the same reply.
+ */
+export interface ClaimKeysRequest {
+  action: "claim_keys";
+  /**
+   * The idempotency key: unique per device, for 24 hours.
+   */
+  claim_id: ClientMsgId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  /**
+   * The caller may be one of them.
+   *
+   * @minItems 1
+   * @maxItems 10
+   */
+  users: UserId[];
+}
+/**
+ * The devices of the user that have keys.
+ */
+export interface ListKeysRequest {
+  action: "list_keys";
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+}
+/**
+ * Ends the keys of one of the user's devices. Safe to repeat.
+ */
+export interface RemoveKeysRequest {
+  action: "remove_keys";
+  /**
+   * The caller's device or another one. A device without keys is no error.
+   */
+  device_id: DeviceId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
 }
 /**
  * Whether anything is pending; also keeps an idle socket open.
@@ -1911,6 +2005,127 @@ export interface Presence {
   user_id: UserId;
 }
 /**
+ * The answer to `publish_keys`, if it succeeded.
+ */
+export interface PublishKeysReply {
+  action: "publish_keys";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: PublishKeysResult;
+  type: "reply";
+}
+export interface PublishKeysResult {
+  /**
+   * The devices of the user that have keys.
+   */
+  devices: number;
+  /**
+   * The packages of the device that a claim can get, without the last resort.
+   */
+  left: number;
+}
+/**
+ * The answer to `claim_keys`, if it succeeded.
+ */
+export interface ClaimKeysReply {
+  action: "claim_keys";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: ClaimKeysResult;
+  type: "reply";
+}
+export interface ClaimKeysResult {
+  /**
+   * The users for whom the frame had no room: claim their keys with another `claim_id`.
+   */
+  left: UserId[];
+  /**
+   * Each with all devices.
+   */
+  users: ClaimedUser[];
+}
+export interface ClaimedUser {
+  /**
+   * Without the device of the caller. Empty for a caller with no other device.
+   */
+  devices: ClaimedDevice[];
+  user_id: UserId;
+}
+export interface ClaimedDevice {
+  device_id: DeviceId;
+  /**
+   * Bytes, in a frame as padded base64 (RFC 4648, section 4). Never in a log.
+   */
+  key_package: string;
+  /**
+   * The package is the device's last resort, which other claims get too.
+   */
+  last_resort: boolean;
+}
+/**
+ * The answer to `list_keys`, if it succeeded.
+ */
+export interface ListKeysReply {
+  action: "list_keys";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: ListKeysResult;
+  type: "reply";
+}
+export interface ListKeysResult {
+  /**
+   * In the order of their ids.
+   */
+  devices: KeyDevice[];
+}
+/**
+ * A device that has keys.
+ */
+export interface KeyDevice {
+  /**
+   * When the device first published keys.
+   */
+  added_at: Timestamp;
+  /**
+   * Bytes, in a frame as padded base64 (RFC 4648, section 4). Never in a log.
+   */
+  credential: string;
+  device_id: DeviceId;
+  last_resort_expires_at: Timestamp;
+  /**
+   * The packages that a claim can get, without the last resort.
+   */
+  left: number;
+  /**
+   * The day on which the device last published or listed keys.
+   */
+  seen_at: Timestamp;
+}
+/**
+ * The answer to `remove_keys`, if it succeeded.
+ */
+export interface RemoveKeysReply {
+  action: "remove_keys";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: RemoveKeysResult;
+  type: "reply";
+}
+export interface RemoveKeysResult {
+  /**
+   * The devices of the user that still have keys.
+   */
+  devices: number;
+}
+/**
  * The answer to `ping`, if it succeeded.
  */
 export interface PingReply {
@@ -1961,6 +2176,10 @@ export interface Problem {
    * The same request may succeed if it is sent again.
    */
   retryable: boolean;
+  /**
+   * The users whom the code is about.
+   */
+  users?: UserId[];
 }
 /**
  * Stored messages, for each member's connections except the sending one; of a channel, for its subscribers.
@@ -2026,6 +2245,13 @@ export interface PresenceEvent {
   user_id: UserId;
 }
 /**
+ * Few key packages of this device are left: publish more.
+ */
+export interface KeysLowEvent {
+  left: number;
+  type: "keys.low";
+}
+/**
  * The user has opened too many connections, and this was the oldest: it is closed now.
  */
 export interface ConnectionReplacedEvent {
@@ -2048,8 +2274,11 @@ export const limits = {
   CHANNELS_ADDED_MAX: 200,
   CHANNELS_PER_USER_MAX: 200,
   CHANNEL_REACTIONS_MAX: 20,
+  CLAIMS_OF_DEVICE_MAX: 10,
+  CLAIM_USERS_MAX: 10,
   CLIENT_MSG_ID_CHARS_MAX: 64,
   CONVERSATION_ID_CHARS_MAX: 128,
+  CREDENTIAL_BYTES_MAX: 512,
   DEVICE_ID_CHARS_MAX: 64,
   DEVICE_TOKEN_CHARS_MAX: 4096,
   DOWNLOADS_MAX: 10,
@@ -2063,6 +2292,14 @@ export const limits = {
   HISTORY_LIMIT_MAX: 100,
   INBOX_LIMIT_DEFAULT: 20,
   INBOX_LIMIT_MAX: 50,
+  KEYS_LOW: 5,
+  KEY_DEVICES_MAX: 10,
+  KEY_PACKAGES_LEFT_MAX: 100,
+  KEY_PACKAGES_PUBLISHED_MAX: 25,
+  KEY_PACKAGE_BYTES_MAX: 1024,
+  KEY_PACKAGE_BYTES_MIN: 8,
+  KEY_PACKAGE_DAYS_MAX: 91,
+  LAST_RESORT_DAYS_MAX: 401,
   MEDIA_BYTES_MAX: 104857600,
   MEDIA_ID_CHARS_MAX: 64,
   MEDIA_PARTS_MAX: 13,
@@ -2164,6 +2401,24 @@ export function isChannelsResult(value: unknown): value is ChannelsResult {
     (isText(value.next_cursor) || value.next_cursor === null);
 }
 
+export function isClaimKeysResult(value: unknown): value is ClaimKeysResult {
+  return isObject(value) &&
+    has(value, listOf(isText), "left") &&
+    has(value, listOf(isClaimedUser), "users");
+}
+
+export function isClaimedDevice(value: unknown): value is ClaimedDevice {
+  return isObject(value) &&
+    has(value, isText, "device_id", "key_package") &&
+    has(value, isFlag, "last_resort");
+}
+
+export function isClaimedUser(value: unknown): value is ClaimedUser {
+  return isObject(value) &&
+    has(value, listOf(isClaimedDevice), "devices") &&
+    has(value, isText, "user_id");
+}
+
 export function isConnectionReplacedEvent(value: unknown): value is ConnectionReplacedEvent {
   return isObject(value) &&
     value.type === "connection.replaced";
@@ -2253,6 +2508,19 @@ export function isJoinResult(value: unknown): value is JoinResult {
     has(value, isInteger, "last_seq");
 }
 
+export function isKeyDevice(value: unknown): value is KeyDevice {
+  return isObject(value) &&
+    has(value, isTimestamp, "added_at", "last_resort_expires_at", "seen_at") &&
+    has(value, isText, "credential", "device_id") &&
+    has(value, isInteger, "left");
+}
+
+export function isKeysLowEvent(value: unknown): value is KeysLowEvent {
+  return isObject(value) &&
+    has(value, isInteger, "left") &&
+    value.type === "keys.low";
+}
+
 export function isLastMessage(value: unknown): value is LastMessage {
   return isObject(value) &&
     mayHave(value, isFlag, "deleted") &&
@@ -2268,6 +2536,11 @@ export function isLeaveResult(value: unknown): value is LeaveResult {
     mayHave(value, isFlag, "duplicate") &&
     mayHave(value, isTimestamp, "sent_at") &&
     mayHave(value, isInteger, "seq", "version");
+}
+
+export function isListKeysResult(value: unknown): value is ListKeysResult {
+  return isObject(value) &&
+    has(value, listOf(isKeyDevice), "devices");
 }
 
 export function isMedia(value: unknown): value is Media {
@@ -2354,7 +2627,13 @@ export function isProblem(value: unknown): value is Problem {
   return isObject(value) &&
     has(value, isText, "code", "message") &&
     mayHave(value, isInteger, "retry_after_ms") &&
-    has(value, isFlag, "retryable");
+    has(value, isFlag, "retryable") &&
+    mayHave(value, listOf(isText), "users");
+}
+
+export function isPublishKeysResult(value: unknown): value is PublishKeysResult {
+  return isObject(value) &&
+    has(value, isInteger, "devices", "left");
 }
 
 export function isReaction(value: unknown): value is Reaction {
@@ -2402,6 +2681,11 @@ export function isReceiptsResult(value: unknown): value is ReceiptsResult {
     has(value, isInteger, "delivered_seq", "read_seq") &&
     has(value, listOf(isMember), "members") &&
     (isText(value.next_cursor) || value.next_cursor === null);
+}
+
+export function isRemoveKeysResult(value: unknown): value is RemoveKeysResult {
+  return isObject(value) &&
+    has(value, isInteger, "devices");
 }
 
 export function isSendResult(value: unknown): value is SendResult {
@@ -2499,6 +2783,10 @@ export interface Results {
   watch: WatchResult;
   unwatch: UnwatchResult;
   presence: PresenceResult;
+  publish_keys: PublishKeysResult;
+  claim_keys: ClaimKeysResult;
+  list_keys: ListKeysResult;
+  remove_keys: RemoveKeysResult;
   ping: PingResult;
 }
 
@@ -2531,5 +2819,9 @@ export const isResult: { [A in keyof Results]: (value: unknown) => value is Resu
   watch: isWatchResult,
   unwatch: isUnwatchResult,
   presence: isPresenceResult,
+  publish_keys: isPublishKeysResult,
+  claim_keys: isClaimKeysResult,
+  list_keys: isListKeysResult,
+  remove_keys: isRemoveKeysResult,
   ping: isPingResult,
 };

@@ -26,8 +26,8 @@ use domain::{Change, ConnectionId, Content, Draft, Entry, Failure, GroupChange, 
 use store::connections::Connection;
 use store::{Store, WarmTable};
 use wire::{
-    ClientMsgId, ConversationId, ConversationKind, LeaveRequest, ReadResult, Refusal, SendRequest, Seq, ServerEvent,
-    Settings, Timestamp, UserId, WatchResult,
+    ClientMsgId, ConversationId, ConversationKind, DeviceId, LeaveRequest, ReadResult, Refusal, SendRequest, Seq,
+    ServerEvent, Settings, Timestamp, UserId, WatchResult,
 };
 
 pub use access::Access;
@@ -92,6 +92,14 @@ impl Actions {
                 Ok(log::append(self, writer, draft, conflicts).await?.entry()?)
             }
         }
+    }
+
+    /// Checks whether `user` may write to each of these other users.
+    ///
+    /// # Errors
+    /// `forbidden`, or a service that failed.
+    pub async fn check_reach(&self, user: &UserId, others: &[&UserId]) -> Result<(), Failure> {
+        direct::check_reach(self, user, others).await
     }
 
     /// Edits a message, deletes it, or reacts to it. Counts in `conflicts` how often another writer was faster.
@@ -276,6 +284,11 @@ impl Actions {
     /// Sends an event about the user's own affairs to the user's connections but `from`.
     pub async fn tell_own(&self, user: &UserId, event: ServerEvent, from: Option<&ConnectionId>) -> Vec<Delivered> {
         tell::own(self, user, event, from).await
+    }
+
+    /// Sends an event to one of the user's devices.
+    pub async fn tell_device(&self, user: &UserId, device: &DeviceId, event: &ServerEvent) -> Delivered {
+        self.fanout.deliver_to_device(self.now(), user, device, event).await
     }
 
     /// Reads the user's own row of a conversation: one call.

@@ -12,7 +12,7 @@ use domain::{ConnectionId, Frames, error_chain};
 use futures_util::{FutureExt, StreamExt, future, stream};
 use store::connections::{self, Connection, Connections, Freshness};
 use store::{Store, settings};
-use wire::{ConversationId, ConversationKind, ServerEvent, Timestamp, UserId, direct_conversation_id};
+use wire::{ConversationId, ConversationKind, DeviceId, ServerEvent, Timestamp, UserId, direct_conversation_id};
 
 use crate::connections_api::{ConnectionsApi, Posted};
 
@@ -110,6 +110,40 @@ impl Fanout {
         outcomes
     }
 
+    /// Posts an event to the connections of one of the user's devices, for at most [`FAN_OUT_TIMEOUT`] in all.
+    pub async fn deliver_to_device(
+        &self,
+        now: Timestamp,
+        user: &UserId,
+        device: &DeviceId,
+        event: &ServerEvent,
+    ) -> Delivered {
+        let mut outcome = Delivered::nothing(user);
+        let Some(listed) = self.listed(now, user, &mut outcome).await else { return outcome };
+        let frame = event.to_frame();
+        let posts = listed.reachable_of(device).into_iter().map(Known::Listed);
+        let posts = future::join_all(posts.map(|known| self.post(now, user, &frame, known)));
+        if let Ok(posted) = tokio::time::timeout(FAN_OUT_TIMEOUT, posts).await {
+            for posted in &posted {
+                outcome.count(posted);
+            }
+        } else {
+            tracing::warn!("posts to connections timed out");
+            outcome.frames.failed += 1;
+        }
+        outcome
+    }
+
+    /// Lists a user's connections. A list that can't be read is a post that failed.
+    async fn listed(&self, now: Timestamp, user: &UserId, outcome: &mut Delivered) -> Option<Connections> {
+        let listed = connections::list(&self.store, user, now, Freshness::Strong).await;
+        let listed = listed.inspect_err(|error| {
+            tracing::error!(error = error_chain(error), "a user's connections were not read; no frame was posted");
+            outcome.frames.failed += 1;
+        });
+        listed.ok()
+    }
+
     /// Posts several events, in their order, to each of the user's connections, for at most [`FAN_OUT_TIMEOUT`] in all.
     /// Each event names the connection that gets none of it. Without connections, no event is built.
     pub async fn deliver_series<'a>(
@@ -119,15 +153,7 @@ impl Fanout {
         events: impl Future<Output = Vec<(Option<&'a ConnectionId>, ServerEvent)>>,
     ) -> Delivered {
         let mut outcome = Delivered::nothing(user);
-        let listed = connections::list(&self.store, user, now, Freshness::Strong).await;
-        let listed = match listed {
-            Ok(listed) => listed,
-            Err(error) => {
-                tracing::error!(error = error_chain(&error), "a user's connections were not read; no frame was posted");
-                outcome.frames.failed += 1;
-                return outcome;
-            }
-        };
+        let Some(listed) = self.listed(now, user, &mut outcome).await else { return outcome };
         let reachable = listed.reachable();
         if !reachable.is_empty() {
             let frames: Vec<_> = events.await.into_iter().map(|(except, event)| (except, event.to_frame())).collect();
@@ -362,6 +388,7 @@ fn of_other_member<'a>(delivery: &'a Delivery) -> Option<&'a UserId> {
         ServerEvent::MessagesNew { .. }
         | ServerEvent::Presence(_)
         | ServerEvent::Settings(_)
+        | ServerEvent::KeysLow { .. }
         | ServerEvent::ConnectionReplaced {} => return None,
     };
     match conversation.kind() {

@@ -11,6 +11,7 @@ mod cursor;
 mod device;
 mod digest;
 mod draft;
+mod encryption;
 mod entry;
 mod error_chain;
 mod failure;
@@ -18,6 +19,7 @@ mod fold;
 mod frames;
 mod group;
 mod ids;
+mod keys;
 pub mod limits;
 mod look;
 mod media;
@@ -36,6 +38,7 @@ pub use chat_list::ChatList;
 pub use cursor::{Cursor, Position};
 pub use device::Device;
 pub use draft::{Change, Content, Draft, GroupChange, Rules};
+pub use encryption::{Encryption, InvalidEncryption};
 pub use entry::{
     Body, Deleted, End, Entry, Follows, GroupInfo, LastEntry, MessageBody, MessageEntry, Place, ReactionTally, Sight,
     SystemBody, Target, preview,
@@ -46,6 +49,7 @@ pub use fold::{Logged, Moved, fold, names};
 pub use frames::Frames;
 pub use group::{Decided, Head, Newcomer, RosterRow, moderates};
 pub use ids::{ConnectionId, message_id};
+pub use keys::{DeviceKeys, Got, day, midnight};
 pub use look::{Look, Wanted};
 pub use media::{
     MediaRow, PartOf, Parts, check_parts, disposition, media_id, object_key, parts_of, puts_end, served_as, url_ttl,

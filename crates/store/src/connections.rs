@@ -64,6 +64,16 @@ pub struct Open {
 }
 
 impl Connections {
+    /// Where frames go to this device.
+    pub fn reachable_of(&self, device: &DeviceId) -> Vec<Connection> {
+        let mut reachable = self.reachable();
+        let is_of_device = |id: &ConnectionId| {
+            self.open.iter().any(|open| open.connection.id == *id && open.device == device.as_str())
+        };
+        reachable.retain(|connection| is_of_device(&connection.id));
+        reachable
+    }
+
     /// Where frames go: each device at its newest connections, [`CONNECTIONS_PER_DEVICE_MAX`] at most; and nowhere
     /// while the user is suspended.
     pub fn reachable(&self) -> Vec<Connection> {

@@ -14,6 +14,7 @@ mod error;
 pub mod heads;
 pub mod inbox;
 mod item;
+pub mod keys;
 pub mod media;
 pub mod message_append;
 pub mod message_change;
@@ -66,6 +67,7 @@ pub struct Tables {
     pub members: String,
     pub media: String,
     pub watchers: String,
+    pub keys: String,
 }
 
 /// The way to the tables. Cheap to clone; made once per process.
@@ -95,8 +97,8 @@ impl Store {
     }
 
     /// With the tables that the environment names in `CONNECTIONS_TABLE`, `MESSAGES_TABLE`, `IDEMPOTENCY_TABLE`,
-    /// `INBOX_TABLE`, `DEVICES_TABLE`, `AUDIT_TABLE`, `CONVERSATIONS_TABLE`, `MEMBERS_TABLE`, `MEDIA_TABLE` and
-    /// `WATCHERS_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no limit.
+    /// `INBOX_TABLE`, `DEVICES_TABLE`, `AUDIT_TABLE`, `CONVERSATIONS_TABLE`, `MEMBERS_TABLE`, `MEDIA_TABLE`,
+    /// `WATCHERS_TABLE` and `KEYS_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no limit.
     ///
     /// # Errors
     /// The error that `env` returns for a missing variable.
@@ -116,6 +118,7 @@ impl Store {
             members: env("MEMBERS_TABLE")?,
             media: env("MEDIA_TABLE")?,
             watchers: env("WATCHERS_TABLE")?,
+            keys: env("KEYS_TABLE")?,
         };
         let timeouts =
             TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(CALL_TIMEOUT).build();
@@ -134,6 +137,7 @@ pub async fn warm_up(store: &Store, table: WarmTable) {
         WarmTable::Devices => (&store.tables.devices, &["user_id", "device_id"]),
         WarmTable::Conversations => (&store.tables.conversations, &["conversation_id"]),
         WarmTable::Media => (&store.tables.media, &["media_id"]),
+        WarmTable::Keys => (&store.tables.keys, &["user_id", "key_id"]),
     };
     let key = keys.iter().map(|name| ((*name).to_owned(), AttributeValue::S("-".to_owned()))).collect();
     let read = store.client.get_item().table_name(table).set_key(Some(key));
@@ -150,4 +154,5 @@ pub enum WarmTable {
     Devices,
     Conversations,
     Media,
+    Keys,
 }

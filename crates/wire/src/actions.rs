@@ -10,6 +10,7 @@ use crate::refusal::Refusal;
 mod ack;
 mod add;
 mod channels;
+mod claim_keys;
 mod create;
 mod delete;
 mod device;
@@ -20,14 +21,17 @@ mod history;
 mod inbox;
 mod join;
 mod leave;
+mod list_keys;
 mod members;
 mod ping;
 mod presence;
+mod publish_keys;
 mod react;
 mod reactions;
 mod read;
 mod receipts;
 mod remove;
+mod remove_keys;
 mod role;
 mod send;
 mod settings;
@@ -41,6 +45,7 @@ mod watch;
 pub use ack::*;
 pub use add::*;
 pub use channels::*;
+pub use claim_keys::*;
 pub use create::*;
 pub use delete::*;
 pub use device::*;
@@ -51,14 +56,17 @@ pub use history::*;
 pub use inbox::*;
 pub use join::*;
 pub use leave::*;
+pub use list_keys::*;
 pub use members::*;
 pub use ping::*;
 pub use presence::*;
+pub use publish_keys::*;
 pub use react::*;
 pub use reactions::*;
 pub use read::*;
 pub use receipts::*;
 pub use remove::*;
+pub use remove_keys::*;
 pub use role::*;
 pub use send::*;
 pub use settings::*;
@@ -259,6 +267,18 @@ registry! {
     /// Returns which of these users are online, and when the others last were.
     "presence": Presence(PresenceRequest) -> PresenceResult, in "connect",
         like r#"{"action":"presence","id":"r1","user_ids":["bob"]}"#;
+    /// Publishes the keys with which others encrypt for the device of this connection. Safe to repeat.
+    "publish_keys": PublishKeys(PublishKeysRequest) -> PublishKeysResult, in "keys",
+        like r#"{"action":"publish_keys","id":"r1","credential":"eyJ2IjoxfQ==","key_packages":[{"data":"AAEABQABAAEg","expires_at":"2027-01-19T10:00:00.000Z"}],"last_resort":{"data":"AAEABQABAAEh","expires_at":"2027-11-26T10:00:00.000Z"}}"#;
+    /// Takes a key package of each device of these users. Sent again with the same `claim_id` and users: the same reply.
+    "claim_keys": ClaimKeys(ClaimKeysRequest) -> ClaimKeysResult, in "keys",
+        like r#"{"action":"claim_keys","id":"r1","claim_id":"k1","users":["bob","alice"]}"#;
+    /// The devices of the user that have keys.
+    "list_keys": ListKeys(ListKeysRequest) -> ListKeysResult, in "keys",
+        like r#"{"action":"list_keys","id":"r1"}"#;
+    /// Ends the keys of one of the user's devices. Safe to repeat.
+    "remove_keys": RemoveKeys(RemoveKeysRequest) -> RemoveKeysResult, in "keys",
+        like r#"{"action":"remove_keys","id":"r1","device_id":"firefox-7f3a"}"#;
     /// Whether anything is pending; also keeps an idle socket open.
     "ping": Ping(PingRequest) -> PingResult, in "drain",
         like r#"{"action":"ping","id":"r1"}"#;
@@ -304,6 +324,10 @@ served! {
     "read": ReadAction { Read(ReadRequest), Settings(Settings), }
     "inbox": InboxAction { Inbox(InboxRequest), Channels(ChannelsRequest), History(HistoryRequest), }
     "device": DeviceAction { Device(DeviceRequest), }
+    "keys": KeysAction {
+        PublishKeys(PublishKeysRequest), ClaimKeys(ClaimKeysRequest), ListKeys(ListKeysRequest),
+        RemoveKeys(RemoveKeysRequest),
+    }
     "media": MediaAction { Upload(UploadRequest), Uploaded(UploadedRequest), Download(DownloadRequest), }
     "group": GroupAction {
         Create(CreateRequest), Add(AddRequest), Remove(RemoveRequest), Join(JoinRequest), Leave(LeaveRequest),

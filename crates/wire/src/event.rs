@@ -35,6 +35,9 @@ pub enum ServerEvent {
     /// The user changed settings on another of their connections.
     #[serde(rename = "settings")]
     Settings(Settings),
+    /// Few key packages of this device are left: publish more.
+    #[serde(rename = "keys.low")]
+    KeysLow { left: u64 },
     /// The user has opened too many connections, and this was the oldest: it is closed now.
     #[serde(rename = "connection.replaced")]
     ConnectionReplaced {},

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::bytes::Bytes;
 use crate::ids::{InvalidId, Seq, UserId};
 use crate::limits::SEQ_MAX;
 use crate::refusal::Refusal;
@@ -56,6 +57,18 @@ impl<'a> Fields<'a> {
     pub(crate) fn boolean(&self, field: &str) -> Result<Option<bool>, Refusal> {
         let Some(value) = self.get(field) else { return Ok(None) };
         value.as_bool().map(Some).ok_or_else(|| self.wrong(field, "must be true or false"))
+    }
+
+    /// Reads at least one byte.
+    pub(crate) fn bytes(&self, field: &'static str, bytes_max: usize) -> Result<Bytes, Refusal> {
+        let text = self.text(field)?;
+        let bytes = Bytes::parse(text);
+        let length = bytes.as_ref().map_or(0, |bytes| bytes.as_slice().len());
+        if text.len() > bytes_max.div_ceil(3) * 4 || length > bytes_max {
+            return Err(Refusal::TooLarge { field, problem: format!("must be at most {bytes_max} bytes").into() });
+        }
+        let bytes = bytes.filter(|bytes| !bytes.as_slice().is_empty());
+        bytes.ok_or_else(|| self.wrong(field, "must be bytes in base64 with its padding, and not empty"))
     }
 
     /// Reads a list of `min` to `max` user ids, each once. Returns `None` if the field is left out.

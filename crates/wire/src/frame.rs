@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::actions::Reply;
 use crate::event::ServerEvent;
-use crate::ids::RequestId;
+use crate::ids::{RequestId, UserId};
 use crate::json::to_json;
 use crate::refusal::Refusal;
 
@@ -30,6 +30,7 @@ pub fn error_frame(action: Option<&str>, id: Option<&RequestId>, refusal: &Refus
         message: refusal.to_string(),
         retryable: refusal.retryable(),
         retry_after_ms: refusal.retry_after_ms(),
+        users: refusal.users().to_vec(),
     };
     to_json(&ErrorFrame { kind: "error", action, id, error })
 }
@@ -64,6 +65,9 @@ pub struct Problem {
     /// How long to wait before that, where waiting helps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// The users whom the code is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub users: Vec<UserId>,
 }
 
 /// A frame from the server, as a client reads it.

@@ -8,6 +8,7 @@
 //! file in `actions/` has the types of each.
 
 mod actions;
+mod bytes;
 mod conversation;
 mod emoji;
 mod event;
@@ -28,6 +29,7 @@ mod text;
 mod time;
 
 pub use actions::*;
+pub use bytes::Bytes;
 pub use conversation::{Channel, Conversation, LastMessage};
 pub use emoji::Emoji;
 pub use event::{Receipt, ServerEvent};

@@ -99,6 +99,29 @@ limits! {
     /// Different reactions to a message of a channel.
     pub const CHANNEL_REACTIONS_MAX: usize = REACTIONS_SHOWN_MAX;
 
+    /// A device's credential, in bytes.
+    pub const CREDENTIAL_BYTES_MAX: usize = 512;
+    /// A key package, in bytes.
+    pub const KEY_PACKAGE_BYTES_MIN: usize = 8;
+    pub const KEY_PACKAGE_BYTES_MAX: usize = 1024;
+    /// Key packages that one request publishes.
+    pub const KEY_PACKAGES_PUBLISHED_MAX: usize = 25;
+    /// Key packages of a device that wait for claims.
+    pub const KEY_PACKAGES_LEFT_MAX: usize = 100;
+    /// Days from now to the end of a key package.
+    pub const KEY_PACKAGE_DAYS_MAX: u64 = 91;
+    /// Days from now to the end of a last resort.
+    pub const LAST_RESORT_DAYS_MAX: u64 = 401;
+    /// Devices of a user that have keys.
+    pub const KEY_DEVICES_MAX: usize = 10;
+    /// Users whose keys one request claims.
+    pub const CLAIM_USERS_MAX: usize = 10;
+    /// Key packages of each device of another user that a user gets in a day. After them, the user gets the last
+    /// resort.
+    pub const CLAIMS_OF_DEVICE_MAX: u64 = 10;
+    /// The number of key packages at or below which a device gets `keys.low`.
+    pub const KEYS_LOW: u64 = 5;
+
     /// Conversations in one `ack`, and so also in one page of a drain: a page can be acknowledged by the next request.
     pub const ACK_ENTRIES_MAX: usize = 25;
     /// Conversations in one page of the chat list.

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
+use crate::ids::UserId;
+
 /// Every reason, with a stable code. The texts are for the client's developer: they name the field and the limit, and
 /// carry nothing of the request's content and no internal details.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +35,12 @@ pub enum Refusal {
     /// A maximum is reached: the edits or reactors of a message, the members of a group, or the conversations or
     /// channels of a user.
     LimitReached,
+    /// The connection has no `device_id`.
+    DeviceRequired,
+    /// None of these users has a device with keys.
+    NoKeys { users: Vec<UserId> },
+    /// Ten devices of the user have keys.
+    DeviceLimit,
     /// Too many requests, messages, first messages to strangers or uploads of this user. Accepted again after `retry_after_ms`.
     RateLimited { retry_after_ms: u64 },
     /// Others wrote the same at every one of the server's tries, or a `read` has only come a part of its way.
@@ -63,6 +71,9 @@ impl Refusal {
             Self::Gone => "gone",
             Self::NotReady => "not_ready",
             Self::LimitReached => "limit_reached",
+            Self::DeviceRequired => "device_required",
+            Self::NoKeys { .. } => "no_keys",
+            Self::DeviceLimit => "device_limit",
             Self::RateLimited { .. } => "rate_limited",
             Self::Conflict => "conflict",
             Self::Unavailable => "unavailable",
@@ -72,6 +83,11 @@ impl Refusal {
     /// Whether the same request may succeed if it is sent again.
     pub fn retryable(&self) -> bool {
         matches!(self, Self::Conflict | Self::Unavailable | Self::RateLimited { .. } | Self::NotReady)
+    }
+
+    /// The users whom the code is about.
+    pub fn users(&self) -> &[UserId] {
+        if let Self::NoKeys { users } = self { users } else { &[] }
     }
 
     /// How long to wait before that, where waiting helps.
@@ -104,6 +120,9 @@ impl fmt::Display for Refusal {
             Self::LimitReached => {
                 f.write_str("a maximum of edits, reactors, members or conversations is reached; do not send it again")
             }
+            Self::DeviceRequired => f.write_str("device_id: must be set at connect"),
+            Self::NoKeys { .. } => f.write_str("users: none of the named users has a device with keys"),
+            Self::DeviceLimit => f.write_str("ten devices have keys; remove the keys of one with remove_keys"),
             Self::RateLimited { .. } => f.write_str("too many requests; send the same request again later"),
             Self::Conflict => {
                 f.write_str("the request did not finish in the server's tries; send the same request again")

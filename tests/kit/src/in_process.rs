@@ -7,7 +7,8 @@ use std::time::Duration;
 use actions::{Actions, SendLimits};
 use deliver::{ConnectionsApi, Fanout};
 use device::Applications;
-use domain::{ConnectionId, Rate};
+use domain::{ConnectionId, Encryption, Rate};
+use keys::KeyRates;
 use lambda::{
     Clock, Context, Core, Diagnostic, InvocationEvent, LambdaEvent, Limiter, LogKey, Response, WebSocketEvent,
 };
@@ -40,6 +41,8 @@ pub struct Limits {
     pub media_bytes: u64,
     /// MiB that a user uploads.
     pub uploads: Rate,
+    pub encryption: Encryption,
+    pub keys: KeyRates,
 }
 
 impl Default for Limits {
@@ -55,6 +58,12 @@ impl Default for Limits {
             presence: false,
             media_bytes: wire::limits::MEDIA_BYTES_MAX,
             uploads: Rate::UNLIMITED,
+            encryption: Encryption::Optional,
+            keys: KeyRates {
+                claims: Rate { burst: 30, pause: Duration::from_secs(30) },
+                packages: Rate { burst: 1_000, pause: Duration::from_mins(1) },
+                devices: Rate { burst: 20, pause: Duration::from_mins(10) },
+            },
         }
     }
 }
@@ -80,6 +89,7 @@ pub struct InProcess {
     inbox: Core,
     connect: connect::Deps,
     pub device: device::Deps,
+    keys: keys::Deps,
     media: media::Deps,
     notify: Option<notify::Deps>,
     group: Core,
@@ -176,6 +186,7 @@ impl InProcess {
                 presence: limits.presence,
             },
             device: of_devices(&phones, plain()),
+            keys: of_keys(plain(), limits),
             media: of_media(objects, plain(), limits),
             notify: None,
             admin: of_operators(process(of_rates(Rate::UNLIMITED, Rate::UNLIMITED)).actions),
@@ -213,6 +224,7 @@ impl InProcess {
             "drain" => Box::pin(drain::handle(&self.drain, event)).await,
             "read" => Box::pin(read::handle(&self.read, event)).await,
             "device" => Box::pin(device::handle(&self.device, event)).await,
+            "keys" => Box::pin(keys::handle(&self.keys, event)).await,
             "group" => Box::pin(group::handle(&self.group, event)).await,
             "inbox" => Box::pin(inbox::handle(&self.inbox, event)).await,
             "media" => Box::pin(media::act(&self.media, event)).await,
@@ -282,8 +294,9 @@ impl InProcess {
     /// The answer to a frame from this device of the user's.
     pub async fn device(&self, user: &str, device: &str, frame: Value) -> Value {
         let mut event = message(user, &frame.to_string());
+        event.payload.request_context.connected_at = self.clock.now().millis();
         event.payload.request_context.authorizer.fields.insert("device_id".to_owned(), json!(device));
-        frame_of(&self.handle("device", event).await)
+        frame_of(&self.handle(frame["action"].as_str().unwrap(), event).await)
     }
 
     /// The result of an action that succeeds.
@@ -346,6 +359,11 @@ fn of_devices(phones: &Phones, core: Core) -> device::Deps {
     }
 }
 
+fn of_keys(core: Core, limits: Limits) -> keys::Deps {
+    let Core { actions, limiter } = core;
+    keys::Deps { actions, limiter, encryption: limits.encryption, rates: limits.keys }
+}
+
 fn of_media(objects: Objects, core: Core, limits: Limits) -> media::Deps {
     media::Deps {
         actions: core.actions,
@@ -382,6 +400,7 @@ fn tables() -> Tables {
         members: "MembersTable".to_owned(),
         media: "MediaTable".to_owned(),
         watchers: "WatchersTable".to_owned(),
+        keys: "KeysTable".to_owned(),
     }
 }
 

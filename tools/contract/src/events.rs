@@ -5,7 +5,7 @@
 use wire::{ACTIONS, ActionSpec, ClientMsgId, UserId, channel_id, direct_conversation_id, group_id};
 
 /// Bob's, who receives what alice writes. Alice sends the others.
-const OF_BOB: [&str; 7] = ["ack", "drain", "read", "history", "react", "device", "ping"];
+const OF_BOB: [&str; 8] = ["ack", "drain", "read", "history", "react", "device", "publish_keys", "ping"];
 
 /// The name of each action, and the text of its file.
 pub(crate) fn events() -> impl Iterator<Item = (&'static str, String)> {

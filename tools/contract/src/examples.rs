@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use wire::{
-    ACTIONS, AckResult, AddResult, AllowedTo, Channel, ChannelsResult, ClientMsgId, Conversation, ConversationId,
-    ConversationKind, ConversationSettings, CreateResult, DeleteResult, DeviceId, DeviceResult, Digest, Download,
-    DownloadResult, DrainResult, EditResult, Emoji, GroupMember, HistoryFrom, HistoryResult, InboxResult, JoinBy,
-    JoinResult, Kind, LastMessage, LeaveResult, Media, MediaId, Member, MembersResult, Message, MessageId, MimeType,
-    MutedUntil, Part, PingResult, Presence, PresenceResult, ReactResult, Reaction, ReactionsResult, Reactor,
-    ReadResult, Receipt, ReceiptsResult, Refusal, RemoveResult, Reply, RequestId, Role, RoleResult, SendResult, Seq,
-    ServerEvent, Settings, SettingsResult, System, Thumbhash, Timestamp, Title, UnwatchResult, UpdateResult,
-    UploadResult, UploadedResult, UserId, UserSettings, WatchResult, error_frame, reply_frame,
+    ACTIONS, AckResult, AddResult, AllowedTo, Bytes, Channel, ChannelsResult, ClaimKeysResult, ClaimedDevice,
+    ClaimedUser, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings, CreateResult,
+    DeleteResult, DeviceId, DeviceResult, Digest, Download, DownloadResult, DrainResult, EditResult, Emoji,
+    GroupMember, HistoryFrom, HistoryResult, InboxResult, JoinBy, JoinResult, KeyDevice, Kind, LastMessage,
+    LeaveResult, ListKeysResult, Media, MediaId, Member, MembersResult, Message, MessageId, MimeType, MutedUntil, Part,
+    PingResult, Presence, PresenceResult, PublishKeysResult, ReactResult, Reaction, ReactionsResult, Reactor,
+    ReadResult, Receipt, ReceiptsResult, Refusal, RemoveKeysResult, RemoveResult, Reply, RequestId, Role, RoleResult,
+    SendResult, Seq, ServerEvent, Settings, SettingsResult, System, Thumbhash, Timestamp, Title, UnwatchResult,
+    UpdateResult, UploadResult, UploadedResult, UserId, UserSettings, WatchResult, error_frame, reply_frame,
 };
 
 use crate::schema::pascal;
@@ -127,6 +128,10 @@ fn result_of(action: &str) -> Reply {
         "upload" => upload().into(),
         "uploaded" => UploadedResult { media_id: media_id() }.into(),
         "download" => DownloadResult { items: vec![download()], gone: vec![media_id()] }.into(),
+        "publish_keys" => PublishKeysResult { left: 25, devices: 2 }.into(),
+        "claim_keys" => claimed().into(),
+        "list_keys" => ListKeysResult { devices: vec![key_device()] }.into(),
+        "remove_keys" => RemoveKeysResult { devices: 1 }.into(),
         "ping" => PingResult { pending: false, server_time: sent_at() }.into(),
         other => result_of_members(other),
     }
@@ -187,7 +192,7 @@ fn member(user_id: UserId, read: u64) -> Member {
 }
 
 /// Returns each refusal once. A test fails if a code is missing here.
-fn refusals() -> [Refusal; 13] {
+fn refusals() -> [Refusal; 16] {
     [
         Refusal::bad_request("client_msg_id", "is missing"),
         Refusal::TooLarge { field: "body", problem: "must be at most 16 KiB of UTF-8".into() },
@@ -199,6 +204,9 @@ fn refusals() -> [Refusal; 13] {
         Refusal::Gone,
         Refusal::NotReady,
         Refusal::LimitReached,
+        Refusal::DeviceRequired,
+        Refusal::NoKeys { users: vec![bob()] },
+        Refusal::DeviceLimit,
         Refusal::RateLimited { retry_after_ms: 1000 },
         Refusal::Conflict,
         Refusal::Unavailable,
@@ -230,6 +238,7 @@ fn events() -> Vec<Example> {
         ("SettingsEvent", ServerEvent::Settings(blocked)),
         ("TypingEvent", typing),
         ("PresenceEvent", ServerEvent::Presence(presence(false))),
+        ("KeysLowEvent", ServerEvent::KeysLow { left: 4 }),
         ("ConnectionReplacedEvent", ServerEvent::ConnectionReplaced {}),
     ];
     let named = Message { mentions: vec![bob()], ..message() };
@@ -425,6 +434,27 @@ fn change(kind: Kind) -> Message {
     let emoji = (kind == Kind::Reaction).then(emoji);
     let target_seq = Some(seq(42));
     Message { seq: seq(43), kind, body: body.to_owned(), version, target_seq, emoji, emoji_before, ..message() }
+}
+
+fn claimed() -> ClaimKeysResult {
+    let device = ClaimedDevice { device_id: device_id(), key_package: key_package(), last_resort: false };
+    let devices = vec![device];
+    ClaimKeysResult { users: vec![ClaimedUser { user_id: bob(), devices }], left: vec![alice()] }
+}
+
+fn key_device() -> KeyDevice {
+    KeyDevice {
+        device_id: device_id(),
+        credential: Bytes::from(b"{\"v\":1}".to_vec()),
+        left: 25,
+        last_resort_expires_at: sent_at(),
+        added_at: sent_at(),
+        seen_at: sent_at(),
+    }
+}
+
+fn key_package() -> Bytes {
+    Bytes::from(vec![0, 1, 0, 5, 0, 1, 0, 1, 32])
 }
 
 fn emoji() -> Emoji {

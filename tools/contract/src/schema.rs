@@ -233,8 +233,8 @@ fn last(reference: &str) -> &str {
     reference.rsplit('/').next().unwrap_or_default()
 }
 
-/// `message.new` → `MessageNew`
+/// `message.new` → `MessageNew`, `list_keys` → `ListKeys`
 pub(crate) fn pascal(name: &str) -> String {
     let word = |word: &str| word[..1].to_uppercase() + &word[1..];
-    name.split('.').map(word).collect()
+    name.split(['.', '_']).map(word).collect()
 }

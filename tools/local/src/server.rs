@@ -311,6 +311,7 @@ fn overrides(address: SocketAddr, parameters: Overrides) -> Overrides {
             ("LogKey", "key-of-a-local-server".to_owned()),
             ("QueryStringTokens", "on".to_owned()),
             ("BackendMessages", "on".to_owned()),
+            ("Encryption", "Optional".to_owned()),
             // A developer writes to many made-up users.
             ("FirstMessageRate", "off".to_owned()),
             ("ApnsApplicationArn", Platform::Apns.application()),

@@ -82,6 +82,7 @@ async fn run_function(name: &str) -> Result<(), lambda::Error> {
         "authorize" => lambda::serve(authorize::start, authorize::handle).await,
         "connect" => lambda::serve(connect::start, connect::handle).await,
         "device" => lambda::serve(device::start, device::handle).await,
+        "keys" => lambda::serve(keys::start, keys::handle).await,
         "drain" => lambda::serve(drain::start, drain::handle).await,
         "fanout" => lambda::serve(fanout::start, fanout::handle).await,
         "group" => lambda::serve(group::start, group::handle).await,

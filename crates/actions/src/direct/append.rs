@@ -5,7 +5,7 @@ use futures_util::future::try_join_all;
 use store::inbox::Standing;
 use store::message_append::{self, Append, FirstMessage, NewEntry};
 use store::{Store, connections, inbox};
-use wire::{Refusal, Seq, Target, Timestamp, UserId};
+use wire::{Refusal, Seq, Target, Timestamp, UserId, direct_conversation_id};
 
 use crate::Actions;
 use crate::entry::{Appended, Concerned, attempted, finished, random_bytes};
@@ -108,6 +108,26 @@ async fn admit(
         Ok((sends_until, first_message)) => Admission::Granted { sends_until, first_message },
         Err(refusal) => Admission::Refused(refusal),
     })
+}
+
+/// Whether `user` may write to each of these users.
+///
+/// # Errors
+/// `forbidden`, or a row that was not read.
+pub(crate) async fn check_reach(actions: &Actions, user: &UserId, others: &[&UserId]) -> Result<(), Failure> {
+    let Actions { store, .. } = actions;
+    if others.iter().any(|other| other.is_service()) {
+        return Err(Refusal::Forbidden.into());
+    }
+    let now = actions.now();
+    let reach = others.iter().map(|other| async move {
+        let standing = inbox::standing(store, user, &direct_conversation_id(user, other)).await?;
+        let audience = Audience::direct(user.clone(), (*other).clone());
+        let is_first = standing.membership.is_none();
+        let is_refused = standing.blocked || (is_first && any_suspended(store, &audience, now).await);
+        if is_refused { Err(Failure::Refused(Refusal::Forbidden)) } else { Ok(()) }
+    });
+    try_join_all(reach).await.map(drop)
 }
 
 /// Whether a recipient of a first message is suspended. If that can't be read, the message is stored: it waits, as all

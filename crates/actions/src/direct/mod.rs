@@ -4,6 +4,6 @@ mod append;
 mod change;
 mod tell;
 
-pub(crate) use append::append;
+pub(crate) use append::{append, check_reach};
 pub(crate) use change::change;
 pub(crate) use tell::{tell_appended, told_of_typing};

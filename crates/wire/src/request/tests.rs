@@ -598,3 +598,47 @@ fn a_message_mentions_twenty_members() {
         "too_large · mentions: must be at most 3 KiB once written as JSON"
     );
 }
+
+#[test]
+fn keys_are_bytes_within_their_limits() {
+    let example = |name: &str| {
+        let spec = ACTIONS.iter().find(|action| action.name == name).unwrap();
+        serde_json::from_str::<Value>(spec.example).unwrap()
+    };
+    let publish = example("publish_keys");
+    for field in ["credential", "key_packages", "last_resort"] {
+        assert_eq!(refusal(&without(publish.clone(), field)), format!("bad_request · {field}: is missing"));
+    }
+    let bytes = "must be bytes in base64 with its padding, and not empty";
+    for text in ["", "Zg", "Zh==", "Zg==\n"] {
+        let frame = with(publish.clone(), "credential", json!(text));
+        assert_eq!(refusal(&frame), format!("bad_request · credential: {bytes}"), "{text:?}");
+    }
+    let of_length = |length: usize| json!(data_encoding::BASE64.encode(&vec![0; length]));
+    assert!(parse(&with(publish.clone(), "credential", of_length(512))).is_ok());
+    for length in [513, 600] {
+        let frame = with(publish.clone(), "credential", of_length(length));
+        assert_eq!(refusal(&frame), "too_large · credential: must be at most 512 bytes");
+    }
+    let last = |package: Value| with(publish.clone(), "last_resort", package);
+    let package = &publish["last_resort"];
+    let form = "must be a key package of MLS 1.0 with cipher suite 1";
+    let other = with(package.clone(), "data", json!("AAEABQABAAI="));
+    assert_eq!(refusal(&last(other)), format!("bad_request · last_resort.data: {form}"));
+    assert_eq!(refusal(&last(json!(7))), "bad_request · last_resort: must be an object");
+    let timeless = without(package.clone(), "expires_at");
+    assert_eq!(refusal(&last(timeless)), "bad_request · last_resort.expires_at: is missing");
+    let many = with(publish.clone(), "key_packages", json!(vec![package.clone(); 26]));
+    assert_eq!(refusal(&many), "bad_request · key_packages: must be a list of at most 25 key packages");
+    let broken = with(publish.clone(), "key_packages", json!([package, {"data": "AA"}]));
+    assert_eq!(refusal(&broken), format!("bad_request · key_packages[1].data: {bytes}"));
+
+    let claim = example("claim_keys");
+    assert_eq!(refusal(&without(claim.clone(), "claim_id")), "bad_request · claim_id: is missing");
+    let users = "bad_request · users: must be a list of 1 to 10 user ids, each of them once";
+    for list in [json!([]), json!(["bob", "bob"]), json!((0..11).map(|n| format!("u{n}")).collect::<Vec<_>>())] {
+        assert_eq!(refusal(&with(claim.clone(), "users", list)), users);
+    }
+    let remove = json!({"action": "remove_keys", "device_id": "a b"});
+    assert!(refusal(&remove).starts_with("bad_request · device_id: "));
+}
