@@ -7,6 +7,7 @@ mod event;
 mod fault;
 mod ids;
 #[cfg(feature = "bindgen")]
+#[path = "conformance/model.rs"]
 mod model;
 mod reader;
 mod token;

@@ -21,7 +21,7 @@ private val FILES = listOf(
     "sending", "services", "settings", "store",
 )
 
-/** `ModelTest` plays the first one. The other is of a type of the core whose entries are the model's items. */
+/** `ModelTest` and `TimelineTest` play these. */
 private val OTHERS = listOf("chat", "timeline")
 
 private val CAUGHT_UP = listOf(

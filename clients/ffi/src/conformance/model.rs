@@ -1,11 +1,13 @@
-//! The chat model alone, for the scripts of `conformance/`. The library that apps ship lacks it: the feature `bindgen` is
+//! The chat model and the timeline by themselves, for the scripts of `conformance/`. The library that apps ship lacks it: the feature `bindgen` is
 //! for tests and for the program that writes the bindings.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pigeonhole_core::chat::{At, Conversations, Filter, ListSnapshot, Messages, Request, Zone};
-use pigeonhole_core::{Draft, Error, Event, Moment, Queued, ReceiptKind, Span, State, Window};
+use pigeonhole_core::{
+    Draft, Error, Event, Moment, Queued, Readers, ReceiptKind, Span, State, Tick, Timeline, TimelineEntry, Window,
+};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -14,13 +16,14 @@ use wire::{ClientMsgId, ConversationId, Message, Seq, Side, Timestamp, UserId};
 use crate::edge::read_json;
 use crate::fault::Fault;
 
-/// A view of one conversation, or a chat list, without an engine.
+/// A view of one conversation, a chat list or a timeline, without an engine.
 #[derive(uniffi::Object)]
 pub struct Model(Mutex<Part>);
 
 enum Part {
     View(Box<Messages>),
     List(Box<Conversations>, ListSnapshot),
+    Timeline(Box<Timeline>),
 }
 
 /// The fields of a step. Each step has some.
@@ -73,6 +76,15 @@ impl Model {
         Ok(Arc::new(Self(Mutex::new(Part::List(Box::new(list), ListSnapshot::default())))))
     }
 
+    /// Creates a timeline.
+    ///
+    /// # Errors
+    /// `bad_request`.
+    #[uniffi::constructor]
+    pub fn timeline(user_id: &str) -> Result<Arc<Self>, Fault> {
+        Ok(Arc::new(Self(Mutex::new(Part::Timeline(Box::new(Timeline::new(read(&json!(user_id))?)))))))
+    }
+
     /// Takes a step, and returns its result as JSON, which most steps lack. `now` is in milliseconds.
     ///
     /// # Errors
@@ -84,6 +96,7 @@ impl Model {
         let result = match &mut *part {
             Part::View(view) => in_view(view, name, &what, now)?,
             Part::List(list, _) => in_list(list, name, &what, now)?,
+            Part::Timeline(timeline) => in_timeline(timeline, name, &what, now)?,
         };
         Ok(result.to_string())
     }
@@ -102,6 +115,7 @@ impl Model {
                 *shown = list.snapshot(shown, &filter, now, Timestamp::from_millis(at));
                 json!(shown).to_string()
             }
+            Part::Timeline(timeline) => drawn(timeline).to_string(),
         })
     }
 
@@ -122,7 +136,7 @@ impl Model {
         };
         Ok(match &mut *part {
             Part::View(view) => view.requests().into_iter().map(request).collect::<Value>().to_string(),
-            Part::List(..) => json!([]).to_string(),
+            Part::List(..) | Part::Timeline(_) => json!([]).to_string(),
         })
     }
 }
@@ -168,6 +182,64 @@ fn in_list(list: &mut Conversations, name: &str, what: &Value, now: Moment) -> R
         _ => list.event(&event(name, what)?, now),
     }
     Ok(Value::Null)
+}
+
+fn in_timeline(timeline: &mut Timeline, name: &str, what: &Value, now: Moment) -> Result<Value, Fault> {
+    match name {
+        "history" => timeline.history(read(what)?),
+        "message" => timeline.message(read(what)?),
+        "receipts" => timeline.receipts(&read(what)?),
+        "row" => timeline.row(&read(what)?),
+        "channel" => timeline.channel(&read(what)?),
+        "queued" => timeline.queued(read(what)?),
+        "reacted" => timeline.reacted(&read(what)?),
+        "typing" => timeline.typing(&read(&what["user_id"])?, now),
+        "uploading" => timeline.uploading(&read(&what["client_msg_id"])?, read(&what["done"])?),
+        "failed" => timeline.failed(&read(&what["client_msg_id"])?, read::<String>(&what["code"])?),
+        "dismiss" => timeline.dismiss(&read(what)?),
+        "receipt" => {
+            let kind = if what["kind"] == "read" { ReceiptKind::Read } else { ReceiptKind::Delivered };
+            timeline.receipt(kind, &read(&what["user_id"])?, read(&what["seq"])?);
+        }
+        "open" => timeline.open(),
+        "close" => timeline.close(),
+        "readers" => {
+            let Readers { read, delivered } = timeline.readers(read(&what["seq"])?);
+            return Ok(json!({"seq": what["seq"], "read": read, "delivered": delivered}));
+        }
+        "writing" => return Ok(json!({"now": what["now"], "users": timeline.writing(now)})),
+        other => return Err(Fault::new("bad_request", format!("there is no step {other}"))),
+    }
+    Ok(Value::Null)
+}
+
+/// All that a timeline returns. Its days are those of UTC.
+fn drawn(timeline: &Timeline) -> Value {
+    let day = |at: Timestamp| at.to_string().chars().take("2026-11-20".len()).collect::<String>();
+    let word = |tick: Tick| format!("{tick:?}").to_lowercase();
+    let entry = |entry: TimelineEntry<'_, String>| match entry {
+        TimelineEntry::Day(day) => json!({"day": day}),
+        TimelineEntry::Unread(count) => json!({"unread": count}),
+        TimelineEntry::Gap { after_seq, before_seq } => json!({"gap": [after_seq, before_seq]}),
+        TimelineEntry::System { message, .. } => json!({"message": message}),
+        TimelineEntry::Message { message, tick, quote, changing, refused, .. } => {
+            let refused = refused.and_then(|unsent| unsent.error.as_ref());
+            json!({"message": message, "tick": tick.map(word), "quote": quote, "changing": changing, "refused": refused})
+        }
+        TimelineEntry::Unsent { unsent, tick, quote, .. } => {
+            json!({"unsent": unsent.queued, "tick": word(tick), "quote": quote, "done": unsent.uploaded,
+                "error": unsent.error})
+        }
+    };
+    json!({
+        "entries": timeline.entries(day).into_iter().map(entry).collect::<Value>(),
+        "missing": timeline.missing(),
+        "more_before": timeline.more_before(),
+        "unread": timeline.unread(),
+        "mentions": timeline.mentions(),
+        "read_up_to": timeline.read_up_to(),
+        "closed": timeline.is_closed(),
+    })
 }
 
 fn event(name: &str, what: &Value) -> Result<Event, Fault> {
