@@ -86,7 +86,9 @@ export class IndexedDb implements Database {
     const ended = end(transaction);
     try {
       const result = await run(accessTo(transaction));
-      await ended;
+      if (mode !== "read") {
+        await ended;
+      }
       return result;
     } catch (error) {
       // Without this, what was written before the error would be committed.

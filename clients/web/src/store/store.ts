@@ -142,8 +142,8 @@ export class Store {
   load(what: Load): Promise<Found> {
     return this.#read(async (transaction): Promise<Found> => {
       if (what.load === "start") {
-        const [chats, channels] = [await chatsOf(transaction), await channelsOf(transaction)];
-        return { found: "start", chats, channels, drafts: await draftsOf(transaction) };
+        const [all, drafts] = await Promise.all([conversationsOf(transaction), draftsOf(transaction)]);
+        return { found: "start", chats: chatsOf(all), channels: channelsOf(all), drafts };
       }
       const { conversation_id } = what;
       // Its steps read some rows again.
@@ -151,21 +151,23 @@ export class Store {
       if (what.load === "members") {
         return { found: "members", members: await rows.members(conversation_id) };
       }
-      const { window, places } = await windowOf(rows, conversation_id, what.side, PAGE);
-      const row = await rows.row(conversation_id);
-      const members = await rows.members(conversation_id);
+      const [{ window, places }, row, members] = await Promise.all([
+        windowOf(rows, conversation_id, what.side, PAGE),
+        rows.row(conversation_id),
+        rows.members(conversation_id),
+      ]);
       return { found: "window", members, window, places, ...(row ? { row } : {}) };
     });
   }
 
   /** Returns the chat list, the conversation with the newest message first. */
   chats(): Promise<Conversation[]> {
-    return this.#read(chatsOf);
+    return this.#read(async (transaction) => chatsOf(await conversationsOf(transaction)));
   }
 
   /** Returns the list of channels, in the order of their ids. */
   channels(): Promise<Channel[]> {
-    return this.#read(channelsOf);
+    return this.#read(async (transaction) => channelsOf(await conversationsOf(transaction)));
   }
 
   /** Returns the number of unread messages in all conversations that are not archived. */
@@ -251,7 +253,7 @@ function take(database: Database, me: string): Promise<Owner> {
   return database.transaction("lasting", async (transaction) => {
     // The first reads find damage.
     await savedOf(transaction);
-    await chatsOf(transaction);
+    chatsOf(await conversationsOf(transaction));
     const owner = (await transaction.get("meta", "me")) ?? me;
     if (owner !== me) {
       throw new PigeonholeError("wrong_user", `the storage has the data of ${owner}, not of ${me}`);
@@ -298,7 +300,13 @@ async function rescued(database: Database): Promise<Rescued> {
 
 async function savedOf(transaction: Transaction): Promise<Saved> {
   const saved = nothingSaved();
-  for (const [, row] of (await transaction.range("outbox")) as [Key, OutboxRow][]) {
+  const [outbox, conversations, caughtUp, listed] = await Promise.all([
+    transaction.range("outbox") as Promise<[Key, OutboxRow][]>,
+    conversationsOf(transaction),
+    transaction.get("meta", "caught_up"),
+    transaction.get("meta", "listed"),
+  ]);
+  for (const [, row] of outbox) {
     // A request that this version can't read waits for a later one.
     if (!isQueued(row.queued)) {
       continue;
@@ -311,7 +319,7 @@ async function savedOf(transaction: Transaction): Promise<Saved> {
       saved.refused.push({ queued, code: row.refused } satisfies RefusedRequest);
     }
   }
-  for (const [id, { held_seq, read_seq }] of await conversationsOf(transaction)) {
+  for (const [id, { held_seq, read_seq }] of conversations) {
     if (held_seq !== undefined) {
       saved.held.set(id, held_seq);
     }
@@ -319,8 +327,7 @@ async function savedOf(transaction: Transaction): Promise<Saved> {
       saved.reads.set(id, read_seq);
     }
   }
-  const caughtUp = await transaction.get("meta", "caught_up");
-  saved.listed = (await transaction.get("meta", "listed")) === true;
+  saved.listed = listed === true;
   return typeof caughtUp === "string" ? { ...saved, caughtUp } : saved;
 }
 
@@ -329,13 +336,11 @@ async function fileFor(transaction: Transaction, { queued }: OutboxRow): Promise
   return hasFile ? ((await transaction.get("file", queued.clientMsgId)) as Blob | undefined) : undefined;
 }
 
-async function chatsOf(transaction: Transaction): Promise<Conversation[]> {
-  const rows = await conversationsOf(transaction);
+function chatsOf(rows: [string, ConversationRow][]): Conversation[] {
   return rows.flatMap(([, { listed }]) => (listed && !isOfChannel(listed) ? listed : [])).sort(orderOfChats);
 }
 
-async function channelsOf(transaction: Transaction): Promise<Channel[]> {
-  const rows = await conversationsOf(transaction);
+function channelsOf(rows: [string, ConversationRow][]): Channel[] {
   return rows.flatMap(([, { listed }]) => (listed && isOfChannel(listed) ? listed : []));
 }
 
