@@ -32,6 +32,7 @@ const texts: Record<string, fc.Arbitrary<string>> = {
   "^[A-Za-z0-9_-]+$": fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/),
   "^[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*$": fc.constantFrom("image/png", "application/vnd.ms-excel"),
   "^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$": fc.constant("n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg="),
+  [schema.definitions.ClaimedDevice.properties.key_package.pattern]: fc.constantFrom("AAEABQABAAE=", "AA==", "AAEA"),
   "^[A-Za-z0-9+/]+={0,2}$": fc.constantFrom("AAAA", "1QcSHQRnh493V4dIh4eXh1h4kJUI"),
 };
 

@@ -56,25 +56,66 @@ fn section<'a>(template: &'a mut Mapping, name: &str) -> &'a mut Mapping {
 
 /// A route for each action, and for each route with a reply its response, which SAM does not make.
 fn add_routes(resources: &mut Mapping) {
+    // SAM makes no route whose key has an underscore.
+    let (own, of_sam): (Vec<_>, Vec<_>) = ACTIONS.iter().partition(|action| action.name.contains('_'));
     let routes = resources["WebSocketApi"]["Properties"]["Routes"].as_mapping_mut().expect("base.yaml has $connect");
-    for action in ACTIONS {
+    for action in of_sam {
         let function = get_att(&format!("{}.Arn", function_id(action.function)));
         let mut route = Mapping::from_iter([("FunctionArn".into(), function)]);
         if action.replies {
-            route.insert("RouteResponseSelectionExpression".into(), "$default".into());
+            route.insert(REPLIES.0.into(), REPLIES.1.into());
         }
         routes.insert(action.name.into(), route.into());
     }
-    let replies = |(_, route): &(&Value, &Value)| route.get("RouteResponseSelectionExpression").is_some();
+    let replies = |(_, route): &(&Value, &Value)| route.get(REPLIES.0).is_some();
     let keys: Vec<String> = routes.iter().filter(replies).map(|(key, _)| capitalized(text(key))).collect();
     for key in keys {
-        let response = map([
-            ("ApiId", reference("WebSocketApi")),
-            ("RouteId", reference(&format!("WebSocketApi{key}Route"))),
-            ("RouteResponseKey", "$default".into()),
-        ]);
-        resources.insert(format!("{key}RouteResponse").into(), resource("AWS::ApiGatewayV2::RouteResponse", response));
+        add_response(resources, &key, &format!("WebSocketApi{key}Route"));
     }
+    for action in own {
+        let id: String = action.name.split('_').map(capitalized).collect();
+        add_own_route(resources, &id, action.name, &function_id(action.function));
+        if action.replies {
+            add_response(resources, &id, &format!("{id}Route"));
+        }
+    }
+}
+
+const REPLIES: (&str, &str) = ("RouteResponseSelectionExpression", "$default");
+
+fn add_response(resources: &mut Mapping, id: &str, route_id: &str) {
+    let response = map([
+        ("ApiId", reference("WebSocketApi")),
+        ("RouteId", reference(route_id)),
+        ("RouteResponseKey", "$default".into()),
+    ]);
+    resources.insert(format!("{id}RouteResponse").into(), resource("AWS::ApiGatewayV2::RouteResponse", response));
+}
+
+/// A route as SAM makes it: with its integration and its permission.
+fn add_own_route(resources: &mut Mapping, id: &str, key: &str, function: &str) {
+    let lambda = "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions";
+    let caller = "arn:${AWS::Partition}:execute-api:${AWS::Region}:${AWS::AccountId}:${WebSocketApi}/v1";
+    let integration = map([
+        ("ApiId", reference("WebSocketApi")),
+        ("IntegrationType", "AWS_PROXY".into()),
+        ("IntegrationUri", sub(&format!("{lambda}/${{{function}.Arn}}/invocations"))),
+    ]);
+    let route = map([
+        ("ApiId", reference("WebSocketApi")),
+        ("RouteKey", key.into()),
+        (REPLIES.0, REPLIES.1.into()),
+        ("Target", sub(&format!("integrations/${{{id}Integration}}"))),
+    ]);
+    let permission = map([
+        ("Action", "lambda:InvokeFunction".into()),
+        ("FunctionName", reference(function)),
+        ("Principal", "apigateway.amazonaws.com".into()),
+        ("SourceArn", sub(&format!("{caller}/{key}"))),
+    ]);
+    resources.insert(format!("{id}Integration").into(), resource("AWS::ApiGatewayV2::Integration", integration));
+    resources.insert(format!("{id}Route").into(), resource("AWS::ApiGatewayV2::Route", route));
+    resources.insert(format!("{id}Permission").into(), resource("AWS::Lambda::Permission", permission));
 }
 
 /// The function and its log group: one that Lambda makes by itself keeps its logs for ever.

@@ -382,15 +382,13 @@ fn api(scope: &Scope, resources: &Map<String, Value>, id: &str) -> anyhow::Resul
     };
     ensure!(properties.auth.identity_source.is_empty(), "{id}.Properties.Auth.IdentitySource is not known here");
     let responses = route_responses(scope, resources)?;
-    let routes = properties
-        .routes
-        .into_iter()
-        .map(|(key, route)| {
-            let has_response = responses.contains(&route_logical_id(id, &key));
-            let replies = has_response && route.route_response_selection_expression.is_some();
-            (key, Route { function: logical_id(&route.function_arn), replies })
-        })
-        .collect();
+    let mut routes = own_routes(scope, resources, &responses)?;
+    let of_sam = properties.routes.into_iter().map(|(key, route)| {
+        let has_response = responses.contains(&route_logical_id(id, &key));
+        let replies = has_response && route.route_response_selection_expression.is_some();
+        (key, Route { function: logical_id(&route.function_arn), replies })
+    });
+    routes.extend(of_sam);
     Ok(Api {
         logical_id: id.to_owned(),
         stage: properties.stage_name,
@@ -430,6 +428,40 @@ fn route_responses(scope: &Scope, resources: &Map<String, Value>) -> anyhow::Res
         }
     }
     Ok(route_ids)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct OwnRouteProperties {
+    route_key: String,
+    target: String,
+    route_response_selection_expression: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct IntegrationProperties {
+    integration_uri: String,
+}
+
+/// The routes that are resources of their own, since SAM makes none for their keys.
+fn own_routes(
+    scope: &Scope,
+    resources: &Map<String, Value>,
+    responses: &[String],
+) -> anyhow::Result<BTreeMap<String, Route>> {
+    let mut routes = BTreeMap::new();
+    for (id, resource) in resources.iter().filter(|(_, resource)| kind(resource) == "AWS::ApiGatewayV2::Route") {
+        let names = ["RouteKey", "Target", "RouteResponseSelectionExpression"];
+        let route: OwnRouteProperties = properties(scope, id, resource, &names)?;
+        let integration = route.target.strip_prefix("integrations/").unwrap_or(&route.target);
+        let of_integration = resources.get(integration).with_context(|| format!("{id}.Properties.Target"))?;
+        let uri: IntegrationProperties = properties(scope, integration, of_integration, &["IntegrationUri"])?;
+        let arn = uri.integration_uri.strip_suffix("/invocations").unwrap_or(&uri.integration_uri);
+        let replies = responses.contains(id) && route.route_response_selection_expression.is_some();
+        routes.insert(route.route_key, Route { function: logical_id(arn), replies });
+    }
+    Ok(routes)
 }
 
 const CREATE_TABLE: [&str; 7] = [

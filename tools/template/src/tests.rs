@@ -54,6 +54,22 @@ Resources:
   SendResponse:
     Type: AWS::ApiGatewayV2::RouteResponse
     Properties: { ApiId: !Ref WebSocketApi, RouteId: !Ref WebSocketApiSendRoute, RouteResponseKey: $default }
+  SendNowIntegration:
+    Type: AWS::ApiGatewayV2::Integration
+    Properties:
+      ApiId: !Ref WebSocketApi
+      IntegrationType: AWS_PROXY
+      IntegrationUri: !Sub arn:aws:apigateway:us-east-1:lambda:path/2015-03-31/functions/${SendFunction.Arn}/invocations
+  SendNowRoute:
+    Type: AWS::ApiGatewayV2::Route
+    Properties:
+      ApiId: !Ref WebSocketApi
+      RouteKey: send_now
+      RouteResponseSelectionExpression: $default
+      Target: !Sub integrations/${SendNowIntegration}
+  SendNowResponse:
+    Type: AWS::ApiGatewayV2::RouteResponse
+    Properties: { ApiId: !Ref WebSocketApi, RouteId: !Ref SendNowRoute, RouteResponseKey: $default }
   MessagesTable:
     Type: AWS::DynamoDB::Table
     Properties:
@@ -112,7 +128,8 @@ fn a_route_replies_only_with_a_response_and_its_expression() {
     assert_eq!((api.stage.as_str(), api.route_member.as_str()), ("v1", "action"));
     assert_eq!(api.authorizer.as_deref(), Some("AuthorizeFunction"));
     let replies: Vec<_> = api.routes.iter().map(|(key, route)| (key.as_str(), route.replies)).collect();
-    assert_eq!(replies, [("$connect", false), ("ping", false), ("send", true)]);
+    assert_eq!(replies, [("$connect", false), ("ping", false), ("send", true), ("send_now", true)]);
+    assert!(api.routes.values().all(|route| route.function == "SendFunction"));
 }
 
 #[test]
