@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_yaml_ng::{Mapping, Value};
-use wire::ACTIONS;
+use wire::{ACTIONS, ActionSpec};
 
 use self::yaml::{get_att, map, reference, sub, tag, text};
 
@@ -57,9 +57,9 @@ fn section<'a>(template: &'a mut Mapping, name: &str) -> &'a mut Mapping {
 /// A route for each action, and for each route with a reply its response, which SAM does not make.
 fn add_routes(resources: &mut Mapping) {
     // SAM makes no route whose key has an underscore.
-    let (own, of_sam): (Vec<_>, Vec<_>) = ACTIONS.iter().partition(|action| action.name.contains('_'));
+    let is_own = |action: &&ActionSpec| action.name.contains('_');
     let routes = resources["WebSocketApi"]["Properties"]["Routes"].as_mapping_mut().expect("base.yaml has $connect");
-    for action in of_sam {
+    for action in ACTIONS.iter().filter(|action| !is_own(action)) {
         let function = get_att(&format!("{}.Arn", function_id(action.function)));
         let mut route = Mapping::from_iter([("FunctionArn".into(), function)]);
         if action.replies {
@@ -72,7 +72,7 @@ fn add_routes(resources: &mut Mapping) {
     for key in keys {
         add_response(resources, &key, &format!("WebSocketApi{key}Route"));
     }
-    for action in own {
+    for action in ACTIONS.iter().filter(is_own) {
         let id: String = action.name.split('_').map(capitalized).collect();
         add_own_route(resources, &id, action.name, &function_id(action.function));
         if action.replies {
