@@ -1,15 +1,18 @@
 //! The key directory: each package once, who may claim, what the limits are, and the order of refusals.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use data_encoding::BASE64;
-use domain::{Encryption, Rate};
+use domain::{DeviceKeys, Encryption, Rate};
 use keys::KeyRates;
 use serde_json::{Value, json};
+use store::keys::{self as keys_of, Claim, Free, KeyLimits, Publish, Taken};
+use store::{Store, Written};
 use testkit::{Limits, Workbench, frame_of, message};
-use wire::Timestamp;
 use wire::limits::{FRAME_BYTES_MAX, KEY_PACKAGE_BYTES_MAX, KEY_PACKAGES_LEFT_MAX};
+use wire::{Bytes, ClaimKeysResult, ClientMsgId, DeviceId, KeyPackage, Timestamp, UserId};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -376,4 +379,102 @@ async fn concurrent_claims_and_publications_lose_and_repeat_nothing() {
     assert_ne!(packages(&one), packages(&two));
     assert_eq!(published["type"], "reply", "{published}");
     assert_eq!(left(&bench, "bob").await, ["phone: 1"]);
+}
+
+/// The rows that a request has read, and what it would write.
+struct Read {
+    store: Store,
+    bob: UserId,
+    alice: UserId,
+    device: DeviceKeys,
+    free: Vec<Free>,
+    now: Timestamp,
+}
+
+impl Read {
+    async fn of(bench: &Workbench) -> Self {
+        let (store, now) = (bench.started().store, bench.clock.now());
+        let [bob, alice] = ["bob", "alice"].map(|user| UserId::parse(user).unwrap());
+        let device = keys_of::devices(&store, &bob).await.unwrap().remove(0);
+        let free = keys_of::free(&store, &bob, &device, now, 9).await.unwrap();
+        Self { store, bob, alice, device, free, now }
+    }
+
+    /// Claims, with alice's limits as they are now: the first package, or the last resort.
+    async fn claims(&self, id: &str, package: Option<Free>) -> Written {
+        let limits = keys_of::limits(&self.store, &self.alice).await.unwrap();
+        self.claims_within(id, package, &limits).await
+    }
+
+    async fn claims_within(&self, id: &str, package: Option<Free>, limits: &KeyLimits) -> Written {
+        let (device, claim_id) = (DeviceId::parse("pixel").unwrap(), ClientMsgId::parse(id).unwrap());
+        let taken = [Taken { user: self.bob.clone(), device: self.device.clone(), package, left: 9 }];
+        let result = ClaimKeysResult { users: vec![], left: vec![] };
+        let claim = Claim {
+            user: &self.alice,
+            device: &device,
+            claim_id: &claim_id,
+            users: std::slice::from_ref(&self.bob),
+            result: &result,
+            taken: &taken,
+            limits,
+            got: &BTreeMap::new(),
+            now: self.now,
+        };
+        keys_of::claim(&self.store, &claim).await.unwrap()
+    }
+
+    /// Publishes, with bob's limits as they are now.
+    async fn publishes(&self, was: Option<&str>, new: &[(String, &KeyPackage)]) -> Written {
+        let limits = &keys_of::limits(&self.store, &self.bob).await.unwrap();
+        let publish = Publish { user: &self.bob, device: &self.device, was, new, limits, now: self.now };
+        keys_of::publish(&self.store, &publish).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_claim_by_rows_that_have_changed_takes_nothing() {
+    let bench = Workbench::default();
+    publish(&bench, "bob", "phone", &["a", "b"]).await;
+    let read = Read::of(&bench).await;
+    let [a, b] = [0, 1].map(|place| Some(read.free[place].clone()));
+    let limits = keys_of::limits(&read.store, &read.alice).await.unwrap();
+    assert_eq!(read.claims("k1", a.clone()).await, Written::Done);
+    assert_eq!(read.claims("k2", a).await, Written::Lost, "the package is taken");
+    assert_eq!(read.claims("k1", b.clone()).await, Written::Lost, "the id is used");
+    assert_eq!(read.claims_within("k2", b.clone(), &limits).await, Written::Lost, "another request has counted");
+    let limits = keys_of::limits(&read.store, &read.alice).await.unwrap();
+    assert_eq!(read.claims("k2", None).await, Written::Done);
+    assert_eq!(read.claims_within("k3", None, &limits).await, Written::Lost, "another request has counted");
+
+    let mut frame = publication(&bench, "phone", &json!([]));
+    frame["last_resort"] = package(&bench, "last of another", 300);
+    bench.device("bob", "phone", frame.clone()).await;
+    assert_eq!(read.claims("k4", None).await, Written::Lost, "the last resort is another one");
+    frame["credential"] = json!("bmV3");
+    frame["last_resort"] = package(&bench, "last of phone", 400);
+    bench.device("bob", "phone", frame).await;
+    assert_eq!(read.claims("k4", None).await, Written::Lost, "the last resort is of another credential");
+    assert_eq!(read.claims("k5", b.clone()).await, Written::Lost, "the package has ended with its credential");
+    bench.run("bob", json!({"action": "remove_keys", "device_id": "phone"})).await;
+    assert_eq!(read.claims("k6", b).await, Written::Lost, "the keys are removed");
+}
+
+#[tokio::test]
+async fn a_publication_by_rows_that_have_changed_adds_nothing() {
+    let bench = Workbench::default();
+    publish(&bench, "bob", "phone", &["a"]).await;
+    let read = Read::of(&bench).await;
+    let expires_at = read.now.plus(DAY);
+    let known = KeyPackage { data: Bytes::parse(&data("a")).unwrap(), expires_at };
+    let new = [(keys_of::package_digest(&known.data), &known)];
+    let was = Some(read.device.generation.as_str());
+    assert_eq!(read.publishes(was, &[]).await, Written::Done);
+    assert_eq!(read.publishes(was, &new).await, Written::Lost, "the package is known");
+    assert_eq!(read.publishes(None, &[]).await, Written::Lost, "the device has keys");
+    bench.run("bob", json!({"action": "remove_keys", "device_id": "phone"})).await;
+    assert_eq!(read.publishes(was, &[]).await, Written::Lost, "the keys are removed");
+    // A look at the list does not bring the row back.
+    keys_of::seen(&read.store, &read.bob, &read.device.device_id, read.now).await.unwrap();
+    assert!(bench.aws.rows("KeysTable").iter().all(|row| row["key_id"] != "device phone"));
 }
