@@ -106,7 +106,7 @@ impl Store {
     /// Nothing was written. After damage ([`Error::is_damage`]), open the store again.
     pub fn apply(&mut self, writes: &[Write], lasting: bool) -> Result<(), Error> {
         let result = self.commit(writes, lasting);
-        self.noting(result)
+        self.ended(result)
     }
 
     /// Removes the files of deleted messages. Also removes at most 500 messages: those below a floor, or else old ones
@@ -120,6 +120,14 @@ impl Store {
     /// Nothing was removed.
     pub fn tidy(&mut self, messages_max: usize) -> Result<bool, Error> {
         let result = self.tidied(messages_max);
+        self.ended(result)
+    }
+
+    /// Ends a transaction that a failure has left open, because each later transaction would fail too.
+    fn ended<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        if result.is_err() && !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
         self.noting(result)
     }
 

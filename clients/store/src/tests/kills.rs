@@ -137,18 +137,23 @@ fn a_turn_that_is_stopped_writes_nothing_and_can_be_repeated() {
     for next in 9..18 {
         let writes = turn(next);
         for steps in (1..).step_by(number("PIGEONHOLE_STEPS", 251)) {
-            store.connection.progress_handler(steps, Some(|| true));
+            // The handler counts by itself: SQLite goes on counting over all runs of a prepared statement.
+            let mut left: u32 = steps;
+            let stop = move || {
+                left = left.wrapping_sub(1);
+                left == 0
+            };
+            store.connection.progress_handler(1, Some(stop));
             let result = store.apply(&writes, true);
             store.connection.progress_handler(0, None::<fn() -> bool>);
             if result.is_ok() {
                 break;
             }
-            // At few steps, the handler has stopped the rollback too.
-            if !store.connection.is_autocommit() {
-                store.connection.execute_batch("ROLLBACK").unwrap();
+            // SQLite reports a stop in the last step of a commit, which has taken effect then.
+            if Content::of(&store) != before {
+                break;
             }
             stopped += 1;
-            assert_eq!(Content::of(&store), before);
         }
         let (mut memory, content) = (MemStore::new(me()), Content::of(&store));
         memory.apply(&(1..=next).flat_map(turn).collect::<Vec<_>>());
