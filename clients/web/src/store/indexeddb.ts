@@ -86,9 +86,7 @@ export class IndexedDb implements Database {
     const ended = end(transaction);
     try {
       const result = await run(accessTo(transaction));
-      if (mode !== "read") {
-        await ended;
-      }
+      await ended;
       return result;
     } catch (error) {
       // Without this, what was written before the error would be committed.

@@ -142,8 +142,8 @@ export class Store {
   load(what: Load): Promise<Found> {
     return this.#read(async (transaction): Promise<Found> => {
       if (what.load === "start") {
-        const [all, drafts] = await Promise.all([conversationsOf(transaction), draftsOf(transaction)]);
-        return { found: "start", chats: chatsOf(all), channels: channelsOf(all), drafts };
+        const [chats, channels] = [await chatsOf(transaction), await channelsOf(transaction)];
+        return { found: "start", chats, channels, drafts: await draftsOf(transaction) };
       }
       const { conversation_id } = what;
       // Its steps read some rows again.
@@ -151,23 +151,21 @@ export class Store {
       if (what.load === "members") {
         return { found: "members", members: await rows.members(conversation_id) };
       }
-      const [{ window, places }, row, members] = await Promise.all([
-        windowOf(rows, conversation_id, what.side, PAGE),
-        rows.row(conversation_id),
-        rows.members(conversation_id),
-      ]);
+      const { window, places } = await windowOf(rows, conversation_id, what.side, PAGE);
+      const row = await rows.row(conversation_id);
+      const members = await rows.members(conversation_id);
       return { found: "window", members, window, places, ...(row ? { row } : {}) };
     });
   }
 
   /** Returns the chat list, the conversation with the newest message first. */
   chats(): Promise<Conversation[]> {
-    return this.#read(async (transaction) => chatsOf(await conversationsOf(transaction)));
+    return this.#read(chatsOf);
   }
 
   /** Returns the list of channels, in the order of their ids. */
   channels(): Promise<Channel[]> {
-    return this.#read(async (transaction) => channelsOf(await conversationsOf(transaction)));
+    return this.#read(channelsOf);
   }
 
   /** Returns the number of unread messages in all conversations that are not archived. */
@@ -253,7 +251,7 @@ function take(database: Database, me: string): Promise<Owner> {
   return database.transaction("lasting", async (transaction) => {
     // The first reads find damage.
     await savedOf(transaction);
-    chatsOf(await conversationsOf(transaction));
+    await chatsOf(transaction);
     const owner = (await transaction.get("meta", "me")) ?? me;
     if (owner !== me) {
       throw new PigeonholeError("wrong_user", `the storage has the data of ${owner}, not of ${me}`);
@@ -300,13 +298,7 @@ async function rescued(database: Database): Promise<Rescued> {
 
 async function savedOf(transaction: Transaction): Promise<Saved> {
   const saved = nothingSaved();
-  const [outbox, conversations, caughtUp, listed] = await Promise.all([
-    transaction.range("outbox") as Promise<[Key, OutboxRow][]>,
-    conversationsOf(transaction),
-    transaction.get("meta", "caught_up"),
-    transaction.get("meta", "listed"),
-  ]);
-  for (const [, row] of outbox) {
+  for (const [, row] of (await transaction.range("outbox")) as [Key, OutboxRow][]) {
     // A request that this version can't read waits for a later one.
     if (!isQueued(row.queued)) {
       continue;
@@ -319,7 +311,7 @@ async function savedOf(transaction: Transaction): Promise<Saved> {
       saved.refused.push({ queued, code: row.refused } satisfies RefusedRequest);
     }
   }
-  for (const [id, { held_seq, read_seq }] of conversations) {
+  for (const [id, { held_seq, read_seq }] of await conversationsOf(transaction)) {
     if (held_seq !== undefined) {
       saved.held.set(id, held_seq);
     }
@@ -327,7 +319,8 @@ async function savedOf(transaction: Transaction): Promise<Saved> {
       saved.reads.set(id, read_seq);
     }
   }
-  saved.listed = listed === true;
+  const caughtUp = await transaction.get("meta", "caught_up");
+  saved.listed = (await transaction.get("meta", "listed")) === true;
   return typeof caughtUp === "string" ? { ...saved, caughtUp } : saved;
 }
 
@@ -336,11 +329,13 @@ async function fileFor(transaction: Transaction, { queued }: OutboxRow): Promise
   return hasFile ? ((await transaction.get("file", queued.clientMsgId)) as Blob | undefined) : undefined;
 }
 
-function chatsOf(rows: [string, ConversationRow][]): Conversation[] {
+async function chatsOf(transaction: Transaction): Promise<Conversation[]> {
+  const rows = await conversationsOf(transaction);
   return rows.flatMap(([, { listed }]) => (listed && !isOfChannel(listed) ? listed : [])).sort(orderOfChats);
 }
 
-function channelsOf(rows: [string, ConversationRow][]): Channel[] {
+async function channelsOf(transaction: Transaction): Promise<Channel[]> {
+  const rows = await conversationsOf(transaction);
   return rows.flatMap(([, { listed }]) => (listed && isOfChannel(listed) ? listed : []));
 }
 
