@@ -116,6 +116,7 @@ test("a reload keeps what was not sent yet, and the server being killed keeps th
   const [emma, finn] = sideBySide(page, "emma", "finn");
   await emma.say("before");
   await finn.hasUnread("emma", 1);
+  await emma.hasTicks("before", "Delivered");
 
   await emma.connection().click();
   await emma.isState("Offline");
