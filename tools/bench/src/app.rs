@@ -145,6 +145,14 @@ impl App {
         }
         cost.with(&self.aws.calls())
     }
+
+    /// Sends a frame from this device of the user's, and returns its cost.
+    pub async fn cost_at(&self, user: &str, device: &str, frame: Value) -> Cost {
+        let _ = self.aws.calls();
+        let answer = self.functions.device(user, device, frame).await;
+        assert_eq!(answer["type"], "reply", "{answer}");
+        Cost { invocations: 1, frames_in: 1, frames_out: 1, ..Cost::default() }.with(&self.aws.calls())
+    }
 }
 
 impl Cost {

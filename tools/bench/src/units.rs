@@ -15,7 +15,7 @@ use crate::report;
 /// Returns all operations with their costs.
 pub async fn table() -> String {
     // On the heap: all in one are too large for a test's stack.
-    let parts: [Pin<Box<dyn Future<Output = Rows>>>; 12] = [
+    let parts: [Pin<Box<dyn Future<Output = Rows>>>; 13] = [
         Box::pin(sending()),
         Box::pin(limiting()),
         Box::pin(marking()),
@@ -28,6 +28,7 @@ pub async fn table() -> String {
         Box::pin(posting()),
         Box::pin(serving()),
         Box::pin(carrying()),
+        Box::pin(claiming()),
     ];
     let (bar, mut rows) = (report::progress(parts.len()), Rows::new());
     for part in parts {
@@ -504,4 +505,31 @@ pub(crate) async fn connecting() -> Rows {
     let with_presence = seen.aws.calls();
     let cost = |calls: &[MeasuredCall]| Cost { invocations: 2, ..Cost::default() }.with(calls);
     vec![("connect", cost(&calls)), ("connect, with presence", cost(&with_presence))]
+}
+
+/// Keys of the sizes that they have in practice: a package of 456 bytes, a credential of 180.
+async fn claiming() -> Rows {
+    let app = App::new(None);
+    let package = |number: u32, expires_at: &str| json!({"data": format!("AAEABQABAAEA{number:04}{}", "A".repeat(592)), "expires_at": expires_at});
+    let publication = |packages: u32| {
+        let packages: Vec<Value> = (1..=packages).map(|number| package(number, "2027-04-01T00:00:00.000Z")).collect();
+        json!({
+            "action": "publish_keys", "credential": "A".repeat(240), "key_packages": packages,
+            "last_resort": package(0, "2028-01-01T00:00:00.000Z"),
+        })
+    };
+    let claim = |id: &str, users: &[&str]| json!({"action": "claim_keys", "claim_id": id, "users": users});
+    let mut rows = Rows::new();
+    rows.push(("publish_keys: the first 25 packages", app.cost_at("bob", "phone", publication(25)).await));
+    rows.push(("publish_keys: duplicate", app.cost_at("bob", "phone", publication(25)).await));
+    rows.push(("list_keys: one device", app.cost_at("bob", "phone", json!({"action": "list_keys"})).await));
+    rows.push(("claim_keys: a user with one device", app.cost_at("alice", "pixel", claim("k1", &["bob"])).await));
+    rows.push(("claim_keys: duplicate", app.cost_at("alice", "pixel", claim("k1", &["bob"])).await));
+    app.cost_at("bob", "tablet", publication(25)).await;
+    app.cost_at("alice", "laptop", publication(25)).await;
+    let three = app.cost_at("alice", "pixel", claim("k2", &["bob", "alice"])).await;
+    rows.push(("claim_keys: two users with three devices", three));
+    let removal = json!({"action": "remove_keys", "device_id": "tablet"});
+    rows.push(("remove_keys", app.cost_at("bob", "phone", removal).await));
+    rows
 }
