@@ -103,6 +103,7 @@ test("axe finds nothing in the lists, a group, the forms and a search", async ()
   await ann.choose("Archive");
   await ann.isSet("Archived");
   await ann.makeGroup("Lake", "dirk, erin");
+  await ann.line("You created the group “Lake” with dirk and erin").waitFor();
   await ann.say("Who brings the boat, @dirk?");
   await ann.hasTicks("boat", "Stored");
   await ann.togglePanel();
