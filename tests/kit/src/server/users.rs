@@ -10,7 +10,7 @@ use serde_json::Value;
 const USER_MEMBERS: [&str; 6] = ["to", "user_id", "user_ids", "sender_id", "peer_id", "deleted_by"];
 
 /// And those that hold lists of them, or of what has one.
-const USER_LISTS: [&str; 5] = ["user_ids", "members", "added", "already", "mentions"];
+const USER_LISTS: [&str; 7] = ["user_ids", "users", "left", "members", "added", "already", "mentions"];
 
 /// The server's ids of the users that a test calls `alice` or `bob`.
 #[derive(Clone)]
