@@ -187,13 +187,13 @@ impl Group {
         let mut builder = group.commit_builder().authenticated_data(data).commit_time(MlsTime::from(now_s));
         match step {
             Step::Add(packages) => {
-                ensure(!packages.is_empty(), Error::Profile("nobody to add"))?;
+                ensure(!packages.is_empty(), Error::Profile("the commit adds no device"))?;
                 for package in packages {
                     builder = builder.add_member(package.message.clone())?;
                 }
             }
             Step::Remove(devices) => {
-                ensure(!devices.is_empty(), Error::Profile("nobody to remove"))?;
+                ensure(!devices.is_empty(), Error::Profile("the commit removes no device"))?;
                 for (user, device) in devices {
                     let place = before.find(user, device).ok_or(Error::Profile("the device has no leaf"))?;
                     builder = builder.remove_member(place)?;

@@ -324,7 +324,11 @@ async fn claims_packages_and_new_devices_have_rates_and_repetitions_do_not_count
     for id in ["k1", "k1", "k2", "k1"] {
         assert_eq!(packages(&claim(&bench, "alice", id, &["bob"]).await).len(), 2, "{id}");
     }
-    assert_eq!(code(&claim(&bench, "alice", "k3", &["carol"]).await), "no_keys", "this is told first");
+    assert_eq!(
+        code(&claim(&bench, "alice", "k3", &["carol"]).await),
+        "no_keys",
+        "not rate_limited: the missing keys come first"
+    );
     assert_eq!(code(&claim(&bench, "alice", "k3", &["bob"]).await), "rate_limited");
     bench.clock.advance(Duration::from_mins(1));
     assert_eq!(packages(&claim(&bench, "alice", "k3", &["bob"]).await).len(), 2);
