@@ -1,9 +1,13 @@
 //! The key directory: the keys of a user's devices, and what claims take of them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use wire::limits::CLAIMS_OF_DEVICE_MAX;
+use wire::limits::{CLAIMS_OF_DEVICE_MAX, KEY_PACKAGE_DAYS_MAX, LAST_RESORT_DAYS_MAX};
 use wire::{Bytes, DeviceId, Timestamp};
+
+pub const PACKAGE_LIFE_MAX: Duration = Duration::from_hours(24 * KEY_PACKAGE_DAYS_MAX);
+pub const LAST_RESORT_LIFE_MAX: Duration = Duration::from_hours(24 * LAST_RESORT_DAYS_MAX);
 
 /// A device's keys, without its packages.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -49,7 +49,7 @@ pub use fold::{Logged, Moved, fold, names};
 pub use frames::Frames;
 pub use group::{Decided, Head, Newcomer, RosterRow, moderates};
 pub use ids::{ConnectionId, message_id};
-pub use keys::{DeviceKeys, Got, day, midnight};
+pub use keys::{DeviceKeys, Got, LAST_RESORT_LIFE_MAX, PACKAGE_LIFE_MAX, day, midnight};
 pub use look::{Look, Wanted};
 pub use media::{
     MediaRow, PartOf, Parts, check_parts, disposition, media_id, object_key, parts_of, puts_end, served_as, url_ttl,

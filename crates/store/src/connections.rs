@@ -64,26 +64,25 @@ pub struct Open {
 }
 
 impl Connections {
-    /// Where frames go to this device.
-    pub fn reachable_of(&self, device: &DeviceId) -> Vec<Connection> {
-        let mut reachable = self.reachable();
-        let is_of_device = |id: &ConnectionId| {
-            self.open.iter().any(|open| open.connection.id == *id && open.device == device.as_str())
-        };
-        reachable.retain(|connection| is_of_device(&connection.id));
-        reachable
-    }
-
     /// Where frames go: each device at its newest connections, [`CONNECTIONS_PER_DEVICE_MAX`] at most; and nowhere
     /// while the user is suspended.
     pub fn reachable(&self) -> Vec<Connection> {
+        self.within().map(|open| open.connection.clone()).collect()
+    }
+
+    /// Where frames go to this device.
+    pub fn reachable_of(&self, device: &DeviceId) -> Vec<Connection> {
+        let of_device = self.within().filter(|open| open.device == device.as_str());
+        of_device.map(|open| open.connection.clone()).collect()
+    }
+
+    fn within(&self) -> impl Iterator<Item = &Open> {
         let mut of_device = HashMap::<_, usize>::new();
-        let within = self.open.iter().take(self.per_user_max).filter(|open| {
+        self.open.iter().take(self.per_user_max).filter(move |open| {
             let newer = of_device.entry(&open.device).or_default();
             *newer += 1;
             *newer <= CONNECTIONS_PER_DEVICE_MAX && self.suspended_until.is_none()
-        });
-        within.map(|open| open.connection.clone()).collect()
+        })
     }
 
     /// The oldest ones, above what a user may have, newest first.

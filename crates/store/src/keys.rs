@@ -9,9 +9,9 @@ use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, Put, TransactWriteItem};
-use domain::{DeviceKeys, Got};
+use domain::{DeviceKeys, Got, PACKAGE_LIFE_MAX};
 use sha2::{Digest, Sha256};
-use wire::limits::{KEY_PACKAGE_DAYS_MAX, KEY_PACKAGES_LEFT_MAX};
+use wire::limits::KEY_PACKAGES_LEFT_MAX;
 use wire::{Bytes, ClaimKeysResult, ClientMsgId, DeviceId, KeyPackage, Timestamp, UserId};
 
 use crate::error::CallResult as _;
@@ -23,8 +23,6 @@ use crate::{Error, Store, Written, batch};
 const CLAIM_TTL: Duration = Duration::from_hours(24);
 /// Time for which the counts of a day are kept.
 const GOT_TTL: Duration = Duration::from_hours(48);
-/// The longest life of a package.
-const PACKAGE_LIFE: Duration = Duration::from_hours(24 * KEY_PACKAGE_DAYS_MAX);
 /// Time for which an unused row of limits is kept. All rates are at rest by then.
 const LIMITS_TTL: Duration = Duration::from_hours(24 * 100);
 
@@ -326,7 +324,7 @@ fn device_put(
     now: Timestamp,
 ) -> Result<TransactWriteItem, BuildError> {
     // As long as any of the device's keys can be claimed.
-    let expires_at = device.last_resort_expires_at.max(now.plus(PACKAGE_LIFE));
+    let expires_at = device.last_resort_expires_at.max(now.plus(PACKAGE_LIFE_MAX));
     let write = Put::builder()
         .table_name(&store.tables.keys)
         .set_item(Some(key(user, &device_key(&device.device_id))))

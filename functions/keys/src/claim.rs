@@ -1,6 +1,6 @@
 //! `claim_keys`: takes a package of each device of some users.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use actions::{Attempt, retry};
 use domain::{DeviceKeys, Failure, Got, day};
@@ -67,17 +67,18 @@ async fn attempt(
     let claims_until = deps.rates.claims.take(limits.claims_until, now).map_err(Refusal::rate_limited)?;
     let limits = KeyLimits { claims_until: Some(claims_until), ..limits };
 
-    let mut picked = Picked::new(got, now);
+    let mut picked = Picked::new();
     for (of, devices) in users.iter().zip(found) {
         let devices = devices.into_iter().filter(|one| of != user || one.device_id != *device).collect();
-        if !picked.add(deps, user, of, devices, now).await? {
+        // The limit is on the devices of others.
+        let got = (of != user).then(|| got.get(of).cloned().unwrap_or_default().on(day(now)));
+        if !picked.add(deps, of, devices, got, now).await? {
             break;
         }
     }
-    let Picked { taken, got, changed, users: claimed, .. } = picked;
+    let Picked { taken, got, users: claimed, .. } = picked;
     let left = users.iter().skip(claimed.len()).cloned().collect();
     let result = ClaimKeysResult { users: claimed, left };
-    let got = got.into_iter().filter(|(of, _)| changed.contains(of)).collect();
     let (result, taken) = (&result, &taken);
     let claim = Claim { user, device, claim_id, users, result, taken, limits: &limits, got: &got, now };
     Ok(match keys::claim(store, &claim).await? {
@@ -90,40 +91,38 @@ async fn attempt(
 struct Picked {
     users: Vec<ClaimedUser>,
     taken: Vec<Taken>,
+    /// The counts that the claim raises.
     got: BTreeMap<UserId, Got>,
-    /// The users of whom `got` has changed.
-    changed: BTreeSet<UserId>,
     bytes: usize,
     writes: usize,
 }
 
 impl Picked {
-    fn new(got: BTreeMap<UserId, Got>, now: Timestamp) -> Self {
-        let got = got.into_iter().map(|(of, got)| (of, got.on(day(now)))).collect();
+    fn new() -> Self {
         // The claim's own row, and that of the rates.
-        Self { users: vec![], taken: vec![], got, changed: BTreeSet::new(), bytes: SURROUNDING_BYTES_MAX, writes: 2 }
+        Self { users: vec![], taken: vec![], got: BTreeMap::new(), bytes: SURROUNDING_BYTES_MAX, writes: 2 }
     }
 
     /// Adds a user with all devices. Returns `false` if the frame or the transaction has no room. The first user always
-    /// fits.
+    /// fits. `got`: the packages of the user that the caller has got today, if they are limited.
     async fn add(
         &mut self,
         deps: &Deps,
-        user: &UserId,
         of: &UserId,
         devices: Vec<DeviceKeys>,
+        mut got: Option<Got>,
         now: Timestamp,
     ) -> Result<bool, Failure> {
         let store = &deps.actions.store;
-        let mut got = self.got.get(of).cloned().unwrap_or_default().on(day(now));
         // One more than are few: whether there are more does not matter.
         let limit = usize::try_from(KEYS_LOW).unwrap_or_default() + 2;
         let free = try_join_all(devices.iter().map(|device| keys::free(store, of, device, now, limit))).await?;
         let mut taken = vec![];
         for (device, free) in devices.into_iter().zip(free) {
             let left = (free.len() as u64).saturating_sub(1);
-            let package = free.into_iter().next().filter(|_| of == user || got.has_room(&device.device_id));
-            if package.is_some() && of != user {
+            let has_room = got.as_ref().is_none_or(|got| got.has_room(&device.device_id));
+            let package = free.into_iter().next().filter(|_| has_room);
+            if let (Some(_), Some(got)) = (&package, &mut got) {
                 got.count(&device.device_id);
             }
             if package.is_some() || device.has_last_resort(now) {
@@ -141,18 +140,15 @@ impl Picked {
             Some(ClaimedDevice { device_id: device.device_id.clone(), key_package, last_resort: package.is_none() })
         });
         let claimed = ClaimedUser { user_id: of.clone(), devices: claimed.collect() };
-        let is_changed = of != user && taken.iter().any(|taken| taken.package.is_some());
+        let counted = got.filter(|_| taken.iter().any(|taken| taken.package.is_some()));
         self.bytes += serde_json::to_string(&claimed).map_or(FRAME_BYTES_MAX, |text| text.len() + 1);
-        self.writes += Claim::writes_of(&taken) + usize::from(is_changed);
+        self.writes += Claim::writes_of(&taken) + usize::from(counted.is_some());
         if !self.users.is_empty() && (self.bytes > FRAME_BYTES_MAX || self.writes > WRITES_MAX) {
             return Ok(false);
         }
         self.users.push(claimed);
         self.taken.extend(taken);
-        if is_changed {
-            self.changed.insert(of.clone());
-            self.got.insert(of.clone(), got);
-        }
+        self.got.extend(counted.map(|got| (of.clone(), got)));
         Ok(true)
     }
 }

@@ -1,10 +1,9 @@
 //! `publish_keys`: adds to a device's packages, and replaces its credential and its last resort.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use actions::{Attempt, retry};
-use domain::{DeviceKeys, Failure, midnight};
+use domain::{DeviceKeys, Failure, LAST_RESORT_LIFE_MAX, PACKAGE_LIFE_MAX, midnight};
 use lambda::Caller;
 use store::Written;
 use store::keys::{self, KeyLimits, Publish, package_digest};
@@ -12,9 +11,6 @@ use wire::limits::{KEY_DEVICES_MAX, KEY_PACKAGE_DAYS_MAX, KEY_PACKAGES_LEFT_MAX,
 use wire::{KeyPackage, PublishKeysRequest, PublishKeysResult, Refusal, Reply, Timestamp};
 
 use crate::Deps;
-
-const PACKAGE_LIFE_MAX: Duration = Duration::from_hours(24 * KEY_PACKAGE_DAYS_MAX);
-const LAST_RESORT_LIFE_MAX: Duration = Duration::from_hours(24 * LAST_RESORT_DAYS_MAX);
 
 /// Writes all of it, if nothing of what was read has changed. A repetition finds its packages, and adds none.
 pub(crate) async fn publish(deps: &Deps, caller: &Caller, request: PublishKeysRequest) -> Result<Reply, Failure> {
@@ -38,8 +34,8 @@ pub(crate) async fn publish(deps: &Deps, caller: &Caller, request: PublishKeysRe
             Some(device) => keys::left(store, user, device, now).await?,
             None => 0,
         };
-        let others =
-            deps.alive(user, rows.clone(), now).await?.iter().filter(|other| other.device_id != *device_id).count();
+        let others = rows.iter().filter(|other| other.device_id != *device_id).cloned().collect();
+        let others = deps.alive(user, others, now).await?.len();
         let is_new =
             |(digest, package): &(&String, &&KeyPackage)| !known.contains_key(*digest) && package.expires_at > now;
         let new: Vec<(String, &KeyPackage)> =
