@@ -628,22 +628,25 @@ pub(crate) fn change_members(members: &mut Vec<KnownMember>, entry: &Message) {
 
 /// Replaces a row of the chat list, without the text of a message that the user can no longer see.
 fn list<T: Tables>(tables: &mut T, mut row: Conversation) -> Result<(), T::Error> {
-    if row.last_message.seq < tables.floor(&row.conversation_id)? {
-        row.last_message.preview.clear();
-        row.last_message.system = None;
-    }
+    hide_text(&mut row.last_message, tables.floor(&row.conversation_id)?);
     tables.set_row(&row)
 }
 
 /// As [`list`], for a channel.
 fn list_channel<T: Tables>(tables: &mut T, mut row: Channel) -> Result<(), T::Error> {
     let id = row.conversation_id.clone();
-    let floor = tables.floor(&id)?;
-    if let Some(last) = row.last_message.as_mut().filter(|last| last.seq < floor) {
+    if let Some(last) = &mut row.last_message {
+        hide_text(last, tables.floor(&id)?);
+    }
+    tables.set_channel(&id, Some(&row))
+}
+
+/// Removes the text of a message below the floor.
+fn hide_text(last: &mut LastMessage, floor: Seq) {
+    if last.seq < floor {
         last.preview.clear();
         last.system = None;
     }
-    tables.set_channel(&id, Some(&row))
 }
 
 /// Brings the row of a channel up to a new entry.
