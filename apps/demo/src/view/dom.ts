@@ -68,8 +68,11 @@ export function fill(parent: Element, all: Item[]): void {
   }
   let next = parent.firstElementChild;
   for (const { key, of, create, update } of items) {
-    const element = there.get(key) ?? create();
-    element.dataset.key = key;
+    let element = there.get(key);
+    if (!element) {
+      element = create();
+      element.dataset.key = key;
+    }
     const before = drawn.get(element);
     if (!of || !before || of.some((value, at) => value !== before[at])) {
       drawn.set(element, of ?? []);

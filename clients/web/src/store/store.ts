@@ -41,6 +41,8 @@ export class Store {
   #database: Database;
   /** A client that opened the store later has a higher one. */
   #owner: number;
+  /** What the opening read, until the first write: a client needs it immediately, and reading takes time. */
+  #start: Start | undefined;
 
   /**
    * Opens the store of this user. The requests of the outbox and the drafts survive in a store that can't be read, as
@@ -79,9 +81,10 @@ export class Store {
     return store;
   }
 
-  private constructor(database: Database, me: string, { deviceId, number }: Owner, setAside?: string) {
+  private constructor(database: Database, me: string, { deviceId, number, start }: Owner, setAside?: string) {
     this.#database = database;
     this.#owner = number;
+    this.#start = start;
     this.me = me;
     this.deviceId = deviceId;
     this.setAside = setAside;
@@ -135,15 +138,19 @@ export class Store {
 
   /** Returns what the session saved. */
   saved(): Promise<Saved> {
-    return this.#read(savedOf);
+    return this.#start
+      ? Promise.resolve(this.#start.saved)
+      : this.#read(async (transaction) => savedOf(transaction, await conversationsOf(transaction)));
   }
 
   /** Reads what a view needs. */
   load(what: Load): Promise<Found> {
+    if (what.load === "start" && this.#start) {
+      return Promise.resolve(listed(this.#start));
+    }
     return this.#read(async (transaction): Promise<Found> => {
       if (what.load === "start") {
-        const [chats, channels] = [await chatsOf(transaction), await channelsOf(transaction)];
-        return { found: "start", chats, channels, drafts: await draftsOf(transaction) };
+        return listed({ all: await conversationsOf(transaction), drafts: await draftsOf(transaction) });
       }
       const { conversation_id } = what;
       // Its steps read some rows again.
@@ -160,12 +167,12 @@ export class Store {
 
   /** Returns the chat list, the conversation with the newest message first. */
   chats(): Promise<Conversation[]> {
-    return this.#read(chatsOf);
+    return this.#read(async (transaction) => chatsOf(await conversationsOf(transaction)));
   }
 
   /** Returns the list of channels, in the order of their ids. */
   channels(): Promise<Channel[]> {
-    return this.#read(channelsOf);
+    return this.#read(async (transaction) => channelsOf(await conversationsOf(transaction)));
   }
 
   /** Returns the number of unread messages in all conversations that are not archived. */
@@ -220,6 +227,7 @@ export class Store {
   }
 
   #write<T>(mode: Mode, run: (rows: Rows) => Promise<T>): Promise<T> {
+    this.#start = undefined;
     return this.#database.transaction(mode, async (transaction) => {
       // A tab that lost its lock runs on, and its writes would go through.
       if ((await ownerOf(transaction)) !== this.#owner) {
@@ -244,14 +252,30 @@ function entriesOf(write: Write): readonly Message[] {
 interface Owner {
   deviceId: string;
   number: number;
+  start: Start;
+}
+
+interface Start extends Listed {
+  saved: Saved;
+}
+
+interface Listed {
+  all: [string, ConversationRow][];
+  drafts: DraftRow[];
+}
+
+function listed({ all, drafts }: Listed): Found {
+  return { found: "start", chats: chatsOf(all), channels: channelsOf(all), drafts };
 }
 
 /** Takes the store over, if it is this user's and can be read. The client that had it before can write no more. */
 function take(database: Database, me: string): Promise<Owner> {
-  return database.transaction("lasting", async (transaction) => {
+  // After a power failure, no other client runs. Until the first lasting turn, nobody else knows the device's id.
+  return database.transaction("write", async (transaction) => {
     // The first reads find damage.
-    await savedOf(transaction);
-    await chatsOf(transaction);
+    const all = await conversationsOf(transaction);
+    const start = { all, saved: await savedOf(transaction, all), drafts: await draftsOf(transaction) };
+    listed(start);
     const owner = (await transaction.get("meta", "me")) ?? me;
     if (owner !== me) {
       throw new PigeonholeError("wrong_user", `the storage has the data of ${owner}, not of ${me}`);
@@ -262,7 +286,7 @@ function take(database: Database, me: string): Promise<Owner> {
     transaction.put("meta", "me", me);
     transaction.put("meta", "device", deviceId);
     transaction.put("meta", "owner", number);
-    return { deviceId, number };
+    return { deviceId, number, start };
   });
 }
 
@@ -296,7 +320,7 @@ async function rescued(database: Database): Promise<Rescued> {
   };
 }
 
-async function savedOf(transaction: Transaction): Promise<Saved> {
+async function savedOf(transaction: Transaction, conversations: [string, ConversationRow][]): Promise<Saved> {
   const saved = nothingSaved();
   for (const [, row] of (await transaction.range("outbox")) as [Key, OutboxRow][]) {
     // A request that this version can't read waits for a later one.
@@ -311,7 +335,7 @@ async function savedOf(transaction: Transaction): Promise<Saved> {
       saved.refused.push({ queued, code: row.refused } satisfies RefusedRequest);
     }
   }
-  for (const [id, { held_seq, read_seq }] of await conversationsOf(transaction)) {
+  for (const [id, { held_seq, read_seq }] of conversations) {
     if (held_seq !== undefined) {
       saved.held.set(id, held_seq);
     }
@@ -329,13 +353,11 @@ async function fileFor(transaction: Transaction, { queued }: OutboxRow): Promise
   return hasFile ? ((await transaction.get("file", queued.clientMsgId)) as Blob | undefined) : undefined;
 }
 
-async function chatsOf(transaction: Transaction): Promise<Conversation[]> {
-  const rows = await conversationsOf(transaction);
+function chatsOf(rows: [string, ConversationRow][]): Conversation[] {
   return rows.flatMap(([, { listed }]) => (listed && !isOfChannel(listed) ? listed : [])).sort(orderOfChats);
 }
 
-async function channelsOf(transaction: Transaction): Promise<Channel[]> {
-  const rows = await conversationsOf(transaction);
+function channelsOf(rows: [string, ConversationRow][]): Channel[] {
   return rows.flatMap(([, { listed }]) => (listed && isOfChannel(listed) ? listed : []));
 }
 
