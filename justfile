@@ -47,6 +47,12 @@ sealing: tools
     @# Clippy compiles the crate, as in the gate, so that Cargo compiles the dependencies once.
     cd clients/sealing && RUSTC_WORKSPACE_WRAPPER="$(rustc --print sysroot)/bin/clippy-driver" CLIPPY_ARGS=-Dwarnings cargo test --locked --quiet
 
+# Build the encryption as WebAssembly for the web client, and test it. Needs rustup, or Debian's packages
+wasm: node
+    python tools/scripts/wasm.py
+    cd clients/sealing && cargo build --locked --quiet --example carry
+    cd clients/web && npx vitest run --dir sealed --testTimeout 300000
+
 # The reference of the web client, into target/reference/typescript. Rust's is `just rustdoc`, Kotlin's is in `just pack`
 reference: tools
     npm --version >/dev/null 2>&1 || {{pip}} --requirement tools/scripts/node.txt
@@ -254,7 +260,7 @@ nightly:
     #!/usr/bin/env bash
     set -u
     failed=()
-    for part in advisories rustdoc reference package-check samples-check kotlin pack quickstarts shrink swift "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" "soak-clients 10000 $(date +%Y%m%d)" explore mutants; do
+    for part in advisories rustdoc reference package-check samples-check kotlin wasm pack quickstarts shrink swift "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" "soak-clients 10000 $(date +%Y%m%d)" explore mutants; do
         echo "== $part"
         just $part || failed+=("$part")
     done

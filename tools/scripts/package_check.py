@@ -22,12 +22,8 @@ AARCH64 = (183).to_bytes(2, "little")
 
 
 def main():
-    if missing := [tool for tool in ["apt-get", "dpkg"] if not shutil.which(tool)]:
-        sys.exit(
-            f"This takes Debian's packages, and there is no {' or '.join(missing)} here. `just package` takes rustup's."
-        )
     if not (DEBIAN / "usr/bin/cargo").exists():
-        unpack()
+        unpack(PACKAGES)
     shutil.rmtree(BUILT, ignore_errors=True)
     subprocess.run(["sam", "build"], cwd=ROOT, env=environment(), check=True)
     functions = sorted(BUILT.glob("*Function"))
@@ -40,8 +36,10 @@ def main():
         print(f"{function.name:18} is built for arm64")
 
 
-def unpack():
+def unpack(packages):
     """Downloads and unpacks the packages, with those of their dependencies that are not installed here."""
+    if missing := [tool for tool in ["apt-get", "dpkg"] if not shutil.which(tool)]:
+        sys.exit(f"This takes Debian's packages or rustup, and there is no {' or '.join(missing)} here")
     print("Unpacking Debian's Rust into .venv", flush=True)
     lists, cache = DEBIAN / "lists", DEBIAN / "cache"
     for folder in [lists / "partial", cache / "archives/partial"]:
@@ -56,11 +54,11 @@ def unpack():
     ]
     apt = ["apt-get", "-qq", *(word for option in options for word in ["-o", option])]
     subprocess.run([*apt, "update"], check=True)
-    wanted = [*apt, "install", "--print-uris", "--no-install-recommends", *PACKAGES]
+    wanted = [*apt, "install", "--print-uris", "--no-install-recommends", *packages]
     for line in subprocess.run(wanted, check=True, capture_output=True, text=True).stdout.splitlines():
         url, name = line.split()[:2]
         # The arm64 packages link into the functions: only the standard library does.
-        if name.endswith("_amd64.deb") or name.startswith("libstd-rust"):
+        if name.endswith("_amd64.deb") or name.startswith(("libstd-rust", "rust-web-src")):
             package = cache / name
             urllib.request.urlretrieve(url.strip("'"), package)
             subprocess.run(["dpkg", "--extract", package, DEBIAN], check=True)

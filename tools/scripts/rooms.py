@@ -16,7 +16,7 @@ KIT = "tests/kit"
 MAY = {
     "crates": {"crates"},
     "functions": {"crates"},
-    "clients": {"crates/wire", "clients/core", "clients/store", "clients/web"},
+    "clients": {"crates/wire", "clients/core", "clients/sealing", "clients/store", "clients/web"},
     "apps": {"clients"},
     "tools": {"crates", "functions", "clients", "tools", KIT},
     "tests": {"crates", "functions", "clients", "apps", "tools", "tests", KIT},
