@@ -242,6 +242,8 @@ pub struct Saved {
     pub listed: bool,
     /// The user's read marks that the server does not know yet.
     pub reads: BTreeMap<ConversationId, Seq>,
+    /// The rows of the end-to-end encryption, by [`Write::Sealing`](crate::Write::Sealing).
+    pub sealing: BTreeMap<String, Vec<u8>>,
 }
 
 impl Saved {

@@ -12,6 +12,7 @@ use wire::{
     Channel, Conversation, ConversationId, GroupMember, HistoryResult, Kind, LastMessage, Member, Message, Role, Seq,
     Settings, Side, System, Target, UserId, direct_conversation_id,
 };
+use zeroize::Zeroizing;
 
 pub use memory::MemStore;
 
@@ -101,6 +102,13 @@ pub enum Write {
     },
     /// A change that the session saves.
     Change(StorageChange),
+    /// A row of the end-to-end encryption. After the write, no file has its old value, which could open earlier messages.
+    Sealing {
+        /// The key of the row.
+        key: String,
+        /// `None`: the row is deleted.
+        value: Option<Zeroizing<Vec<u8>>>,
+    },
 }
 
 /// A member of a conversation, as far as the store knows.
@@ -319,6 +327,12 @@ pub trait Tables {
     /// # Errors
     /// The change can't be saved.
     fn save(&mut self, change: &StorageChange) -> Result<(), Self::Error>;
+
+    /// Replaces or deletes a row of the end-to-end encryption, and its old value for good.
+    ///
+    /// # Errors
+    /// The row can't be written.
+    fn set_sealing(&mut self, key: &str, value: Option<&[u8]>) -> Result<(), Self::Error>;
 }
 
 /// Applies a write to the rows, as `me` sees them.
@@ -379,6 +393,7 @@ pub fn apply<T: Tables>(tables: &mut T, me: &UserId, write: &Write) -> Result<()
             }
             tables.save(change)
         }
+        Write::Sealing { key, value } => tables.set_sealing(key, value.as_ref().map(|value| value.as_slice())),
     }
 }
 

@@ -26,7 +26,7 @@ pub use reader::{Notice, Reader};
 use rows::Rows;
 
 /// Each migration leads from one version of the schema to the next, the first from an empty file.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/001.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/001.sql"), include_str!("../migrations/002.sql")];
 /// `PGN1`.
 const APPLICATION: i64 = 0x5047_4E31;
 

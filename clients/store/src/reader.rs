@@ -245,6 +245,9 @@ fn saved(connection: &Connection) -> Result<Saved, Error> {
     saved.caught_up = caught_up.map(Timestamp::from_millis);
     let listed = "SELECT EXISTS(SELECT * FROM meta WHERE key = 'listed')";
     saved.listed = connection.query_row(listed, (), |row| row.get(0))?;
+    let mut sealing = connection.prepare("SELECT key, value FROM sealing")?;
+    let sealing = sealing.query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    saved.sealing = sealing.collect::<Result<_, _>>()?;
     Ok(saved)
 }
 

@@ -313,6 +313,15 @@ impl Tables for Rows<'_> {
         }
         Ok(())
     }
+
+    fn set_sealing(&mut self, key: &str, value: Option<&[u8]>) -> Result<(), Error> {
+        // The journal must not keep the old state, since it opens earlier messages.
+        self.has_deleted |= self.connection.prepare_cached("DELETE FROM sealing WHERE key = ?")?.execute([key])? > 0;
+        if let Some(value) = value {
+            self.connection.prepare_cached("INSERT INTO sealing VALUES (?, ?)")?.execute(params![key, value])?;
+        }
+        Ok(())
+    }
 }
 
 /// Makes the index from the messages.

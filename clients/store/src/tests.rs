@@ -190,6 +190,10 @@ fn marks(name: &str, user: &str, delivered: u64, read: u64) -> Write {
     Write::Marks { conversation_id: id(name), members: vec![member] }
 }
 
+fn sealing(key: &str, value: Option<Vec<u8>>) -> Write {
+    Write::Sealing { key: key.to_owned(), value: value.map(Into::into) }
+}
+
 fn members(users: &[&str]) -> Write {
     let member = |user: &&str| {
         let user_id = UserId::parse(user).unwrap();
@@ -276,6 +280,7 @@ fn a_local_write() -> impl Strategy<Value = Write> {
         1 => (conversation(), 1..10_u64).prop_map(|(name, first)| {
             Write::Trim { conversation_id: id(name), first_seq: seq(first) }
         }),
+        2 => (conversation(), prop::option::of(any::<u8>())).prop_map(|(name, value)| sealing(name, value.map(|value| vec![value]))),
     ]
 }
 

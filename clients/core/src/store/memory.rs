@@ -239,4 +239,12 @@ impl Tables for Rows {
         self.saved.apply(change);
         Ok(())
     }
+
+    fn set_sealing(&mut self, key: &str, value: Option<&[u8]>) -> Result<(), Infallible> {
+        match value {
+            Some(value) => self.saved.sealing.insert(key.to_owned(), value.to_vec()),
+            None => self.saved.sealing.remove(key),
+        };
+        Ok(())
+    }
 }

@@ -13,10 +13,12 @@ enum Way {
     Trimmed,
     LastMessage,
     Draft,
+    Sealing,
 }
 
-const WAYS: [Way; 6] = [Way::Deleted, Way::Edited, Way::BelowFloor, Way::Trimmed, Way::LastMessage, Way::Draft];
-const WITHOUT_INDEX: [Way; 2] = [Way::LastMessage, Way::Draft];
+const WAYS: [Way; 7] =
+    [Way::Deleted, Way::Edited, Way::BelowFloor, Way::Trimmed, Way::LastMessage, Way::Draft, Way::Sealing];
+const WITHOUT_INDEX: [Way; 3] = [Way::LastMessage, Way::Draft, Way::Sealing];
 
 /// Writes 60 texts with words that occur nowhere else, and ends them.
 fn write_and_end(store: &mut Store, way: Way) -> Vec<String> {
@@ -33,6 +35,7 @@ fn write_and_end(store: &mut Store, way: Way) -> Vec<String> {
                 Write::Row(row)
             }
             Way::Draft => Write::Draft { target: target(number), draft: Some(Draft::new(body)) },
+            Way::Sealing => sealing(&chat(number), Some(body.into_bytes())),
             _ => Write::Entry(text(&id, number, &body)),
         };
         store.apply(&[write], false).unwrap();
@@ -49,6 +52,7 @@ fn write_and_end(store: &mut Store, way: Way) -> Vec<String> {
             Way::Trimmed => Write::Trim { conversation_id: id.clone(), first_seq: seq(number + 1) },
             Way::LastMessage => floor(&chat(number), 6),
             Way::Draft => Write::Draft { target: target(number), draft: None },
+            Way::Sealing => sealing(&chat(number), Some(vec![7])),
         };
         store.apply(&[end], false).unwrap();
     }

@@ -2,16 +2,20 @@
 
 use super::*;
 
+const NEXT: usize = MIGRATIONS.len() + 1;
+
 #[test]
 fn a_store_that_can_not_be_used_is_refused() {
     let folder = Folder::new();
     let store = folder.open();
     assert!(matches!(Store::open(folder.path(), &me()), Err(Error::Locked(_))));
-    store.connection.execute_batch("PRAGMA user_version = 2").unwrap();
+    let set_version =
+        |connection: &Connection, version| connection.pragma_update(None, "user_version", version).unwrap();
+    set_version(&store.connection, NEXT);
     drop(store);
-    assert!(matches!(Store::open(folder.path(), &me()), Err(Error::Newer(2))));
-    assert!(matches!(Reader::open(folder.path(), &me()), Err(Error::Newer(2))));
-    Connection::open(folder.path()).unwrap().execute_batch("PRAGMA user_version = 1").unwrap();
+    assert!(matches!(Store::open(folder.path(), &me()), Err(Error::Newer(NEXT))));
+    assert!(matches!(Reader::open(folder.path(), &me()), Err(Error::Newer(NEXT))));
+    set_version(&Connection::open(folder.path()).unwrap(), MIGRATIONS.len());
     let bob = UserId::parse("bob").unwrap();
     assert!(matches!(Store::open(folder.path(), &bob), Err(Error::WrongUser(user)) if user == "alice"));
     let other = Folder::new();
@@ -49,6 +53,19 @@ fn nobody_else_may_read_a_store_and_its_journal() {
 }
 
 #[test]
+fn a_store_of_the_first_version_keeps_its_content() {
+    let folder = Folder::new();
+    let mut store = Store::open_with(&folder.path(), &me(), &MIGRATIONS[..1]).unwrap();
+    store.apply(&[Write::Entry(text(&id("dm_ab"), 1, "hello"))], true).unwrap();
+    drop(store);
+    let mut store = folder.open();
+    store.apply(&[sealing("group", Some(vec![7]))], true).unwrap();
+    drop(store);
+    let content = Content::of(&folder.open());
+    assert_eq!((content.windows[0].messages.len(), content.saved.sealing["group"].clone()), (1, vec![7]));
+}
+
+#[test]
 fn a_later_version_migrates_the_store() {
     let next = [MIGRATIONS, &["ALTER TABLE conversation ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'"]].concat();
     let folder = Folder::new();
@@ -67,7 +84,7 @@ fn a_later_version_migrates_the_store() {
     let colours = "SELECT group_concat(colour) FROM conversation";
     assert_eq!(store.connection.query_row(colours, (), |row| row.get::<_, String>(0)).unwrap(), "red,red");
     drop(store);
-    assert!(matches!(Store::open(folder.path(), &me()), Err(Error::Newer(2))));
+    assert!(matches!(Store::open(folder.path(), &me()), Err(Error::Newer(NEXT))));
     assert!(Store::open_with(&folder.path(), &me(), &next).is_ok());
     // A new store of the later version.
     let folder = Folder::new();
