@@ -41,7 +41,7 @@ export class Store {
   #database: Database;
   /** A client that opened the store later has a higher one. */
   #owner: number;
-  /** What the opening read, until the first write: a client needs it immediately, and reading takes time. */
+  /** The rows that the opening read, until the first write. A client needs them immediately, and reading takes time. */
   #start: Start | undefined;
 
   /**
@@ -270,7 +270,7 @@ function listed({ all, drafts }: Listed): Found {
 
 /** Takes the store over, if it is this user's and can be read. The client that had it before can write no more. */
 function take(database: Database, me: string): Promise<Owner> {
-  // After a power failure, no other client runs. Until the first lasting turn, nobody else knows the device's id.
+  // After a power failure, no other client runs. Until the first lasting turn, no server knows the device's id.
   return database.transaction("write", async (transaction) => {
     // The first reads find damage.
     const all = await conversationsOf(transaction);
