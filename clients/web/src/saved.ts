@@ -88,6 +88,8 @@ export interface Saved {
   listed: boolean;
   /** The user's read marks that the server does not know yet. */
   reads: Map<string, number>;
+  /** The rows of the end-to-end encryption, as base64. */
+  sealing: Map<string, string>;
 }
 
 /** A request that the server refused for good, with the code of the refusal. */
@@ -97,7 +99,7 @@ export interface RefusedRequest {
 }
 
 export function nothingSaved(): Saved {
-  return { outbox: [], held: new Map(), refused: [], listed: false, reads: new Map() };
+  return { outbox: [], held: new Map(), refused: [], listed: false, reads: new Map(), sealing: new Map() };
 }
 
 /** Returns the message with the server's id of its attachment; `undefined` removes the id. */

@@ -2,15 +2,17 @@
 
 import "fake-indexeddb/auto";
 import { describe, expect, it } from "vitest";
+import { TABLES } from "../src/store/database.ts";
 import { indexedDbStorage } from "../src/store/indexeddb.ts";
 import { keyValueStorage } from "../src/store/key-value.ts";
 import { Store } from "../src/store/store.ts";
 import type { Write } from "../src/store/types.ts";
 import { change, pageOf, queued, row, strings, text } from "./store-writes.ts";
 
-function opened(name: string, version?: number): Promise<IDBDatabase> {
+function opened(name: string, version?: number, upgrade?: (database: IDBDatabase) => void): Promise<IDBDatabase> {
   return new Promise((resolve, reject) => {
     const request = indexedDB.open(`pigeonhole:${name}`, version);
+    request.onupgradeneeded = () => upgrade?.(request.result);
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);
   });
@@ -38,10 +40,10 @@ describe.each(["in IndexedDB", "in strings"])("a deleted text, %s,", (kind) => {
     const storage = kind === "in strings" ? keyValueStorage(store, "alice") : indexedDbStorage("canary");
     const all = async () => (kind === "in strings" ? [...store.all.values()].join("\n") : await dump("canary"));
     const kept = await Store.open(storage, "alice");
-    const words = ["deleted", "edited", "floored", "trimmed", "erased", "drafted", "early"].map(
-      (word) => `canary${word}`,
-    );
-    const [deleted = "", edited = "", floored = "", trimmed = "", erased = "", drafted = "", early = ""] = words;
+    const names = ["deleted", "edited", "floored", "trimmed", "erased", "drafted", "early", "sealing"];
+    const words = names.map((word) => `canary${word}`);
+    const [deleted = "", edited = "", floored = "", trimmed = "", erased = "", drafted = "", early = "", key = ""] =
+      words;
     const rest = (body: string) => ({ ...text(3, body), later: `repeats ${body}` });
     const to = { conversation_id: "dm_ab" };
     await kept.apply(
@@ -51,6 +53,8 @@ describe.each(["in IndexedDB", "in strings"])("a deleted text, %s,", (kind) => {
         pageOf({}, [text(7, erased)], true, 8),
         { entry: { ...change(5, "edit", 6), body: early } },
         { draft: { target: to, draft: { body: drafted } } },
+        { sealing: { key: "device", value: key } },
+        { sealing: { key: "group", value: key } },
       ],
       false,
     );
@@ -66,10 +70,13 @@ describe.each(["in IndexedDB", "in strings"])("a deleted text, %s,", (kind) => {
       { trim: { conversation_id: "dm_ab", first_seq: 3 } },
       pageOf({}, [{ ...text(7, ""), deleted_at: text(12, "").sent_at, deleted_by: "@erased" }], true, 12),
       { draft: { target: to } },
+      { sealing: { key: "device", value: "AA==" } },
+      { sealing: { key: "group" } },
     ];
     await kept.apply(gone, false);
     const left = await all();
     expect(words.filter((word) => left.includes(word))).toEqual([]);
+    expect((await kept.saved()).sealing).toEqual(new Map([["device", "AA=="]]));
     await kept.close();
   });
 });
@@ -80,9 +87,29 @@ describe("a store that can't be used", () => {
     await expect(Store.open(indexedDbStorage("later"), "alice")).rejects.toMatchObject({ code: "newer" });
     (await opened("later", 99)).close();
     const store = strings();
-    store.setItem("pigeonhole:alice", JSON.stringify({ version: 2, parts: ["meta:0"] }));
+    store.setItem("pigeonhole:alice", JSON.stringify({ version: 3, parts: ["meta:0"] }));
     await expect(Store.open(keyValueStorage(store, "alice"), "alice")).rejects.toMatchObject({ code: "newer" });
     expect(store.all.size).toBe(1);
+  });
+
+  it("of the first version keeps its content, and can be encrypted", async () => {
+    const database = await opened("first", 4, (upgraded) => {
+      for (const table of TABLES.filter((table) => table !== "sealing")) {
+        upgraded.createObjectStore(table);
+      }
+    });
+    const transaction = database.transaction(["meta", "outbox"], "readwrite");
+    transaction.objectStore("meta").put("device-1", "device");
+    transaction.objectStore("outbox").put({ queued: queued("a") }, 1);
+    await new Promise((resolve) => {
+      transaction.oncomplete = resolve;
+    });
+    database.close();
+    const store = await Store.open(indexedDbStorage("first"), "alice");
+    await store.apply([{ sealing: { key: "group", value: "AA==" } }], true);
+    const { outbox, sealing } = await store.saved();
+    expect([store.deviceId, outbox, sealing]).toEqual(["device-1", [queued("a")], new Map([["group", "AA=="]])]);
+    await store.close();
   });
 
   it("since it is damaged is replaced, and its outbox and drafts stay", async () => {

@@ -163,6 +163,7 @@ export const writes: fc.Arbitrary<Write> = fc.oneof(
   fc.constantFrom("a.jpg", "b.jpg").map((removed): Write => ({ removed })),
   fc.tuple(ids, numbers).map(([conversation_id, first_seq]): Write => ({ floor: { conversation_id, first_seq } })),
   fc.tuple(ids, numbers).map(([conversation_id, first_seq]): Write => ({ trim: { conversation_id, first_seq } })),
+  fc.tuple(ids, fc.constantFrom("AA==", "AQ==", undefined)).map(([key, value]): Write => ({ sealing: { key, value } })),
   fc.constantFrom<Write>(
     { settings: { conversation_id: "gr_xy", set: { archived: true, muted_until: "forever" } } },
     { settings: { conversation_id: "gr_xy", set: { archived: false, muted_until: null } } },

@@ -82,6 +82,8 @@ export async function apply(rows: Rows, me: string, write: Write): Promise<void>
       await rows.remove(conversation_id, ofMessages(row.num, 0, first_seq));
       await cutSpans(rows, conversation_id, first_seq);
     }
+  } else if ("sealing" in write) {
+    rows.setSealing(write.sealing.key, write.sealing.value);
   } else {
     const { change } = write;
     if ("read" in change) {

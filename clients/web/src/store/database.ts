@@ -4,7 +4,7 @@
 export type Key = number | string | readonly (number | string)[];
 
 /** The version of the tables. A later version of the app may write a later one. */
-export const VERSION = 1;
+export const VERSION = 2;
 
 /**
  * The tables, named as those of the SQLite store:
@@ -16,6 +16,7 @@ export const VERSION = 1;
  * - `member`: by `[num, user_id]`
  * - `draft`: by its target, `outbox`: in the order of sending, `file`: the bytes of its attachments, by `client_msg_id`
  * - `unneeded`: files outside of the store that the client must still remove
+ * - `sealing`: the states and private keys of the end-to-end encryption, by the key that the encryption gives
  */
 export const TABLES = [
   "meta",
@@ -27,6 +28,7 @@ export const TABLES = [
   "outbox",
   "file",
   "unneeded",
+  "sealing",
 ] as const;
 
 export type Table = (typeof TABLES)[number];

@@ -152,15 +152,16 @@ async function open(name: string): Promise<IDBDatabase> {
   const request = indexedDB.open(name, FIRST_VERSION + VERSION);
   request.onupgradeneeded = ({ oldVersion }) => {
     const database = request.result;
-    if (oldVersion > FIRST_VERSION) {
-      // Its tables are those of this version.
-      return;
+    if (oldVersion <= FIRST_VERSION) {
+      for (const store of [...database.objectStoreNames]) {
+        database.deleteObjectStore(store);
+      }
     }
-    for (const store of [...database.objectStoreNames]) {
-      database.deleteObjectStore(store);
-    }
+    // The tables of an earlier version stay as they are.
     for (const table of TABLES) {
-      database.createObjectStore(table);
+      if (!database.objectStoreNames.contains(table)) {
+        database.createObjectStore(table);
+      }
     }
   };
   try {

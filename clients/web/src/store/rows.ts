@@ -286,6 +286,15 @@ export class Rows {
     }
   }
 
+  /** Replaces or deletes a row of the end-to-end encryption. */
+  setSealing(key: string, value: string | undefined): void {
+    if (value === undefined) {
+      this.transaction.delete("sealing", key);
+    } else {
+      this.transaction.put("sealing", key, value);
+    }
+  }
+
   // Changes of the session.
 
   async save(change: StorageChange): Promise<void> {

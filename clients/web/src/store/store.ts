@@ -343,6 +343,7 @@ async function savedOf(transaction: Transaction, conversations: [string, Convers
       saved.reads.set(id, read_seq);
     }
   }
+  saved.sealing = new Map((await transaction.range("sealing")) as [string, string][]);
   const caughtUp = await transaction.get("meta", "caught_up");
   saved.listed = (await transaction.get("meta", "listed")) === true;
   return typeof caughtUp === "string" ? { ...saved, caughtUp } : saved;

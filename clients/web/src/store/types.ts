@@ -36,7 +36,9 @@ export type Write =
   /** The store removes the messages below `first_seq`, to save space. The client can request this gap again. */
   | { trim: { conversation_id: string; first_seq: number } }
   /** A change that the session saves. */
-  | { change: StorageChange };
+  | { change: StorageChange }
+  /** A row of the end-to-end encryption, as base64. Without `value`, the row is deleted. */
+  | { sealing: { key: string; value?: string | undefined } };
 
 /** A member of a conversation, as far as the store knows. */
 export interface KnownMember {
