@@ -31,6 +31,8 @@ use crate::report;
 
 const WARM_UP: Duration = Duration::from_secs(2);
 const MEASURED: Duration = Duration::from_secs(30);
+/// The limits grant any user a burst, which the attacker uses up in this time. The delays of the pairs count after it.
+const BURST: Duration = Duration::from_secs(1);
 /// The time for requests that are still running at the end.
 const GRACE: Duration = Duration::from_secs(2);
 /// More threads than cores, so that a call of the embedded database does not block all other calls.
@@ -150,10 +152,12 @@ async fn round(attack: Attack, limited: bool) -> Round {
     let (pairs, pairs_beside) = (pairs::connect(&here.server).await, pairs::connect(&beside.server).await);
     let attacker = Attacker::prepare(attack, &here.server).await;
     let start = Instant::now();
-    let (from, until) = (start + WARM_UP, start + WARM_UP + MEASURED);
+    let begin = start + WARM_UP;
+    let from = begin + BURST;
+    let until = from + MEASURED;
     let span = Span { pause: pairs::PAUSE, start, from, until, end: until + GRACE };
     let attacking = async {
-        sleep_until(from).await;
+        sleep_until(begin).await;
         let _ = (here.spent(), beside.spent());
         let fate = attacker.run(until).await;
         (fate, here.spent(), beside.spent())
@@ -182,7 +186,7 @@ impl Round {
 
     fn write_attack(&self, name: &str, limits: &str, written: &mut String) {
         let Fate { accepted, refused, throttled, closed, stored, open, .. } = self.fate;
-        let seconds = MEASURED.as_secs_f64();
+        let seconds = (BURST + MEASURED).as_secs_f64();
         let both = [&self.spent, &self.spent_beside];
         let per_second = |of: fn(&Spent) -> f64| {
             let [here, beside] = both.map(of);
