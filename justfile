@@ -47,6 +47,11 @@ sealing: tools
     @# Clippy compiles the crate, as in the gate, so that Cargo compiles the dependencies once.
     cd clients/sealing && RUSTC_WORKSPACE_WRAPPER="$(rustc --print sysroot)/bin/clippy-driver" CLIPPY_ARGS=-Dwarnings cargo test --locked --quiet
 
+# OpenMLS, which another team wrote, as a member of random conversations: both implementations must agree. For a night: WALKS=1000
+openmls:
+    cd tests/openmls && cargo fmt --check && cargo clippy --locked --quiet --all-targets -- -D warnings
+    cd tests/openmls && cargo test --locked --quiet -- --nocapture
+
 # Build the encryption as WebAssembly for the web client, and test it. Needs rustup, or Debian's packages
 wasm: node
     python tools/scripts/wasm.py
@@ -260,7 +265,7 @@ nightly:
     #!/usr/bin/env bash
     set -u
     failed=()
-    for part in advisories rustdoc reference package-check samples-check kotlin wasm pack quickstarts shrink swift "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" "soak-clients 10000 $(date +%Y%m%d)" explore mutants; do
+    for part in advisories rustdoc reference package-check samples-check kotlin openmls wasm pack quickstarts shrink swift "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" "soak-clients 10000 $(date +%Y%m%d)" explore mutants; do
         echo "== $part"
         just $part || failed+=("$part")
     done

@@ -24,7 +24,7 @@ MAY = {
 }
 # Every room may depend on these for its tests. Tests hold a client's frames against the contract.
 MAY_FOR_TESTS = {KIT, "tools/contract"}
-WORKSPACES = ["Cargo.toml", "tools/fuzz/Cargo.toml", "clients/sealing/Cargo.toml"]
+WORKSPACES = ["Cargo.toml", "tools/fuzz/Cargo.toml", "clients/sealing/Cargo.toml", "tests/openmls/Cargo.toml"]
 IMPORT = re.compile(r"""(?:\bfrom|\bimport)\s*\(?\s*["']([^"']+)["']""")
 
 
