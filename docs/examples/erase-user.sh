@@ -16,7 +16,7 @@
 #   two spaces), and empty the user's posts in channels like other messages.
 # - For each row in the devices table, run `aws sns delete-endpoint --endpoint-arn` with its endpoint_arn, then delete
 #   the row. An endpoint keeps the phone's token without end.
-# - Delete the user's rows in the keys table.
+# - Delete the user's rows in the keys table, and the rows of the user's direct conversations in the epochs table.
 # - Keep the id outside of AWS, and erase again after you restore tables: backups have the text for 35 days.
 #
 # What expires by itself: the rows of connections, idempotency, watchers and uploads, within days; the inbox stream with

@@ -23,6 +23,7 @@ mod phones;
 mod presence;
 mod privileges;
 mod retries;
+mod sealed;
 mod settings;
 mod sockets;
 mod strangers;

@@ -113,7 +113,8 @@ fn what_a_table_is(name: &str) -> Value {
         let projection = json!({"ProjectionType": "KEYS_ONLY"});
         json!({"IndexName": name, "KeySchema": schema("user_id", range), "Projection": projection})
     };
-    let only = [("ConversationsTable", "conversation_id"), ("MediaTable", "media_id")];
+    let only =
+        [("ConversationsTable", "conversation_id"), ("EpochsTable", "conversation_id"), ("MediaTable", "media_id")];
     if let Some((_, key)) = only.iter().find(|(table, _)| *table == name) {
         let keys = json!([{"AttributeName": key, "KeyType": "HASH"}]);
         let attributes = json!([{"AttributeName": key, "AttributeType": "S"}]);
@@ -147,7 +148,8 @@ fn no_deployment_replaces_a_table() {
     let text = std::fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
     let tables = template().tables;
     let names: BTreeSet<&str> = tables.iter().map(|table| table.logical_id.as_str()).collect();
-    let pinned = ["AuditTable", "ConnectionsTable", "ConversationsTable", "DevicesTable", "IdempotencyTable"];
+    let pinned =
+        ["AuditTable", "ConnectionsTable", "ConversationsTable", "DevicesTable", "EpochsTable", "IdempotencyTable"];
     let pinned = BTreeSet::from(pinned)
         .union(&["InboxTable", "KeysTable", "MediaTable", "MembersTable", "MessagesTable", "WatchersTable"].into())
         .copied()
@@ -272,6 +274,18 @@ fn every_alarm_is_on_the_dashboard_and_explained() {
     assert_eq!(alarms, 29);
 }
 
+const KEYS_VARIABLES: [&str; 9] = [
+    "CONNECTIONS_ENDPOINT",
+    "ENCRYPTION",
+    "CLAIM_RATE",
+    "KEY_PACKAGE_RATE",
+    "KEY_DEVICE_RATE",
+    "SEND_RATE",
+    "FIRST_MESSAGE_RATE",
+    "COMMIT_RATE",
+    "BIRTH_RATE",
+];
+
 #[test]
 fn functions_have_the_variables_that_they_read() {
     let tables =
@@ -279,6 +293,7 @@ fn functions_have_the_variables_that_they_read() {
     let tables =
         [&tables[..], &["CONVERSATIONS_TABLE", "MEMBERS_TABLE", "MEDIA_TABLE", "WATCHERS_TABLE", "KEYS_TABLE"]]
             .concat();
+    let tables = [&tables[..], &["EPOCHS_TABLE"]].concat();
     for function in template().functions.values() {
         let needed: &[&str] = match function.binary.as_str() {
             "authorize" => &["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS"],
@@ -286,12 +301,22 @@ fn functions_have_the_variables_that_they_read() {
                 &["CONNECTIONS_ENDPOINT", "APNS_APPLICATION_ARN", "APNS_SANDBOX_APPLICATION_ARN", "FCM_APPLICATION_ARN"]
             }
             "connect" => &["CONNECTIONS_ENDPOINT", "PRESENCE"],
-            "media" => &["CONNECTIONS_ENDPOINT", "MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE", "FAILURES_URL"],
-            "keys" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "CLAIM_RATE", "KEY_PACKAGE_RATE", "KEY_DEVICE_RATE"],
+            "media" => {
+                &["CONNECTIONS_ENDPOINT", "MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE", "FAILURES_URL", "ENCRYPTION"]
+            }
+            "keys" => &KEYS_VARIABLES,
+            "drain" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION"],
             "notify" => &["PUSH_GRACE_SECONDS", "FAILURES_URL"],
             "ingest" => &["CONNECTIONS_ENDPOINT", "DEAD_LETTERS_URL"],
             "admin" => &["CONNECTIONS_ENDPOINT", "AUDIT_DAYS", "GROUP_MEMBERS_MAX"],
-            "send" => &["CONNECTIONS_ENDPOINT", "SEND_RATE", "FIRST_MESSAGE_RATE", "AUDIT_DAYS", "GROUP_MEMBERS_MAX"],
+            "send" => &[
+                "CONNECTIONS_ENDPOINT",
+                "SEND_RATE",
+                "FIRST_MESSAGE_RATE",
+                "AUDIT_DAYS",
+                "GROUP_MEMBERS_MAX",
+                "ENCRYPTION",
+            ],
             "group" => &["CONNECTIONS_ENDPOINT", "SEND_RATE", "FIRST_MESSAGE_RATE", "GROUP_MEMBERS_MAX"],
             _ => &["CONNECTIONS_ENDPOINT"],
         };

@@ -37,7 +37,9 @@ fn last_words(function: &Function, environment: &BTreeMap<String, String>) -> St
 fn without_a_variable_that_it_needs() {
     let tables =
         ["CONNECTIONS_TABLE", "MESSAGES_TABLE", "IDEMPOTENCY_TABLE", "INBOX_TABLE", "DEVICES_TABLE", "AUDIT_TABLE"];
-    let tables = [&tables[..], &["CONVERSATIONS_TABLE", "MEMBERS_TABLE", "WATCHERS_TABLE", "KEYS_TABLE"]].concat();
+    let tables =
+        [&tables[..], &["CONVERSATIONS_TABLE", "MEMBERS_TABLE", "WATCHERS_TABLE", "KEYS_TABLE", "EPOCHS_TABLE"]]
+            .concat();
     for function in template().functions.values() {
         let needed = match function.binary.as_str() {
             "authorize" => vec!["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS"],
@@ -54,8 +56,11 @@ fn without_a_variable_that_it_needs() {
             }
             binary @ ("send" | "group") => {
                 let limits = ["CONNECTIONS_PER_USER_MAX", "REQUEST_RATE", "SEND_RATE", "FIRST_MESSAGE_RATE"];
-                let own: &[&str] =
-                    if binary == "send" { &["GROUP_MEMBERS_MAX", "AUDIT_DAYS"] } else { &["GROUP_MEMBERS_MAX"] };
+                let own: &[&str] = if binary == "send" {
+                    &["GROUP_MEMBERS_MAX", "AUDIT_DAYS", "ENCRYPTION"]
+                } else {
+                    &["GROUP_MEMBERS_MAX"]
+                };
                 [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT"], &limits, own].concat()
             }
             "ingest" => {
@@ -65,8 +70,18 @@ fn without_a_variable_that_it_needs() {
             binary => {
                 let own = ["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE"];
                 let more: &[&str] = match binary {
-                    "media" => &["MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE", "FAILURES_URL"],
-                    "keys" => &["ENCRYPTION", "CLAIM_RATE", "KEY_PACKAGE_RATE", "KEY_DEVICE_RATE"],
+                    "media" => &["MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE", "FAILURES_URL", "ENCRYPTION"],
+                    "keys" => &[
+                        "ENCRYPTION",
+                        "CLAIM_RATE",
+                        "KEY_PACKAGE_RATE",
+                        "KEY_DEVICE_RATE",
+                        "SEND_RATE",
+                        "FIRST_MESSAGE_RATE",
+                        "COMMIT_RATE",
+                        "BIRTH_RATE",
+                    ],
+                    "drain" => &["ENCRYPTION"],
                     _ => &[],
                 };
                 [&tables[..], &own, more].concat()

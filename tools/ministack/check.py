@@ -33,6 +33,7 @@ TESTS = [
     "errors::unknown_actions_are_answered_even_the_gateways_own_names",
     "groups::who_is_removed_hears_that_and_nothing_more",
     "keys::each_package_goes_to_one_claim_and_the_device_hears_when_few_are_left",
+    "sealed::a_conversation_is_sealed_and_both_read_what_the_other_writes",
     "limits::the_seventeenth_connection_closes_the_first",
     "media::a_forwarded_picture_outlives_the_first",
     "phones::a_phone_rings_again_in_the_place_of_the_first_time_and_is_cleared",

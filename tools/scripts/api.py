@@ -66,7 +66,7 @@ OF_CORE = {
     "uploaded": "a file is complete",
 }
 # The actions of encryption, which no client has yet.
-OF_NO_CLIENT = {"publish_keys", "claim_keys", "list_keys", "remove_keys"}
+OF_NO_CLIENT = {"publish_keys", "claim_keys", "list_keys", "remove_keys", "commit", "group_info"}
 # The class of the app from which a type inherits its names.
 SHOWN = {"Actions": "Client"}
 # The beginning of a type, and a public name in it, by the ending of the file.

@@ -260,7 +260,7 @@ impl Server {
             }
             Action::Ping(_) => {
                 let pending = self.pendable().any(|(_, said)| said.delivered < said.last());
-                PingResult { pending, server_time: Timestamp::from_millis(self.clock_ms) }.into()
+                PingResult { pending, server_time: Timestamp::from_millis(self.clock_ms), features: None }.into()
             }
             _ => panic!("no client asks for it yet: {frame}"),
         };
@@ -381,6 +381,8 @@ impl Server {
                 mute_mentions: false,
                 archived: said.archived,
                 blocked: false,
+                encrypted: false,
+                epoch: None,
             }
         };
         let more = rows.len() > from + PAGE_MAX;

@@ -41,6 +41,8 @@ export type Request =
   | ClaimKeysRequest
   | ListKeysRequest
   | RemoveKeysRequest
+  | CommitRequest
+  | GroupInfoRequest
   | PingRequest;
 /**
  * Appends a message to a conversation. Sent again with the same `client_msg_id` and body: the same answer.
@@ -49,7 +51,7 @@ export type SendRequest = {
   action: "send";
   /**
    * At most 16 KiB of UTF-8, and at most 24 KiB as JSON. The caption of an image, a file or a voice note may be
-   * empty.
+   * empty. A sealed message has up to 12,288 bytes in base64.
    */
   body: string;
   /**
@@ -57,13 +59,17 @@ export type SendRequest = {
    */
   client_msg_id: ClientMsgId;
   /**
+   * The epoch in which a sealed message was encrypted. `epoch` and `silent` are of kind `sealed` alone.
+   */
+  epoch?: number;
+  /**
    * Echoed by the answer.
    */
   id?: RequestId;
   /**
    * The kind of an entry. A kind of a later version passes through this one unchanged.
    */
-  kind: "text" | "image" | "file" | "voice";
+  kind: "text" | "image" | "file" | "voice" | "sealed";
   /**
    * The uploaded image, file or voice note.
    */
@@ -78,6 +84,10 @@ export type SendRequest = {
    * The message that this one answers: one of the conversation that there is.
    */
   reply_to?: number;
+  /**
+   * The sealed entry does not count: no unread message, no push, no last message.
+   */
+  silent?: boolean;
 } & SendRequest1;
 /**
  * The idempotency key of a `send`, unique per sender and conversation.
@@ -301,6 +311,64 @@ export type UpdateRequest1 = {
  */
 export type DeviceId = string;
 /**
+ * Changes the keys of a sealed conversation, or seals a plain one. Sent again with the same fields: the same reply.
+ */
+export type CommitRequest = {
+  action: "commit";
+  /**
+   * The idempotency key: unique per sender and conversation, across all actions.
+   */
+  client_msg_id: ClientMsgId;
+  /**
+   * Left out of a birth, which begins with new keys. Epoch 0 ends with a birth.
+   */
+  commit?: string;
+  /**
+   * The epoch that ends: the number of commits so far.
+   */
+  epoch: number;
+  /**
+   * The group info of the epoch that begins.
+   */
+  group_info: string;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  /**
+   * The tree of that epoch.
+   */
+  tree: string;
+  /**
+   * For the devices that it adds.
+   */
+  welcome?: string;
+} & CommitRequest1;
+export type CommitRequest1 =
+  | {
+      to: UserId;
+    }
+  | {
+      conversation_id: ConversationId;
+    };
+/**
+ * The newest keys of a sealed conversation, with which a device joins by itself.
+ */
+export type GroupInfoRequest = {
+  action: "group_info";
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+} & GroupInfoRequest1;
+export type GroupInfoRequest1 =
+  | {
+      to: UserId;
+    }
+  | {
+      conversation_id: ConversationId;
+    };
+/**
  * What a client receives.
  */
 export type ServerFrame =
@@ -336,6 +404,8 @@ export type ServerFrame =
   | ClaimKeysReply
   | ListKeysReply
   | RemoveKeysReply
+  | CommitReply
+  | GroupInfoReply
   | PingReply
   | ErrorFrame
   | MessagesNewEvent
@@ -453,6 +523,8 @@ export type ErrorCode =
   | "device_required"
   | "no_keys"
   | "device_limit"
+  | "encryption_required"
+  | "stale_epoch"
   | "rate_limited"
   | "conflict"
   | "unavailable"
@@ -1056,6 +1128,10 @@ export interface RemoveKeysRequest {
 export interface PingRequest {
   action: "ping";
   /**
+   * The reply lists what the deployment has switched on.
+   */
+  features?: boolean;
+  /**
    * Echoed by the answer.
    */
   id?: RequestId;
@@ -1166,13 +1242,17 @@ export interface DrainResult {
 export interface Message {
   /**
    * The text of a message, or the caption of an image, a file or a voice note. An edit has the current text of its
-   * target. Empty if there is no text, or none any more.
+   * target. A sealed entry has its bytes in base64. Empty if there is no text, or none any more.
    */
   body: string;
   /**
    * Only in what the sender's own devices receive.
    */
   client_msg_id?: ClientMsgId;
+  /**
+   * The bytes of a commit. Left out of a birth.
+   */
+  commit?: string;
   conversation_id: ConversationId;
   /**
    * The `sent_at` of the entry that deleted the message. A deleted message has an empty body and no reactions.
@@ -1192,7 +1272,11 @@ export interface Message {
    */
   emoji_before?: Emoji;
   /**
-   * `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, or one that came later: a client shows nothing for a kind that it does not know.
+   * The epoch of a sealed entry, or the one that a commit begins.
+   */
+  epoch?: number;
+  /**
+   * `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, `sealed`, `commit`, or one that came later: a client shows nothing for a kind that it does not know.
    */
   kind: string;
   /**
@@ -1232,6 +1316,10 @@ export interface Message {
    */
   seq: number;
   /**
+   * A sealed entry that does not count: no unread message, no push, no last message. A commit is always silent.
+   */
+  silent?: boolean;
+  /**
    * The event of a system entry.
    */
   system?: System;
@@ -1240,9 +1328,17 @@ export interface Message {
    */
   target_seq?: number;
   /**
+   * The tree of the epoch that a commit begins, if the commit has a welcome.
+   */
+  tree?: string;
+  /**
    * The version of the text, from 2 on. An edit has the version of its target.
    */
   version?: number;
+  /**
+   * The welcome of the devices that a commit adds.
+   */
+  welcome?: string;
 }
 /**
  * How many members reacted with the same.
@@ -1314,6 +1410,14 @@ export interface Conversation {
    * A device of the member holds everything up to here.
    */
   delivered_seq: number;
+  /**
+   * The conversation is sealed: it takes encrypted messages only.
+   */
+  encrypted?: boolean;
+  /**
+   * The number of commits of a sealed conversation.
+   */
+  epoch?: number;
   /**
    * The first entry that the member may see. Missing entries below it are no gap.
    */
@@ -2126,6 +2230,77 @@ export interface RemoveKeysResult {
   devices: number;
 }
 /**
+ * The answer to `commit`, if it succeeded.
+ */
+export interface CommitReply {
+  action: "commit";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: CommitResult;
+  type: "reply";
+}
+/**
+ * The commit is stored, as a silent entry.
+ */
+export interface CommitResult {
+  conversation_id: ConversationId;
+  /**
+   * The message had been stored before, under the same `client_msg_id`.
+   */
+  duplicate: boolean;
+  /**
+   * The epoch that it began.
+   */
+  epoch: number;
+  message_id: MessageId;
+  sent_at: Timestamp;
+  /**
+   * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
+   */
+  seq: number;
+  /**
+   * Only of an edit: which version of the text it made.
+   */
+  version?: number;
+}
+/**
+ * The answer to `group_info`, if it succeeded.
+ */
+export interface GroupInfoReply {
+  action: "group_info";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: GroupInfoResult;
+  type: "reply";
+}
+/**
+ * The newest epoch of the conversation.
+ */
+export interface GroupInfoResult {
+  /**
+   * The last birth.
+   */
+  birth_seq: number;
+  conversation_id: ConversationId;
+  epoch: number;
+  /**
+   * Bytes, in a frame as padded base64 (RFC 4648, section 4). Never in a log.
+   */
+  group_info: string;
+  /**
+   * The commit that began it.
+   */
+  seq: number;
+  /**
+   * Bytes, in a frame as padded base64 (RFC 4648, section 4). Never in a log.
+   */
+  tree: string;
+}
+/**
  * The answer to `ping`, if it succeeded.
  */
 export interface PingReply {
@@ -2138,6 +2313,11 @@ export interface PingReply {
   type: "reply";
 }
 export interface PingResult {
+  /**
+   * The list of what the deployment has switched on, if the request has `features`: `encryption`,
+   * `encryption.required`.
+   */
+  features?: string[];
   /**
    * Something waits unacknowledged: drain.
    */
@@ -2164,6 +2344,18 @@ export interface ErrorFrame {
  */
 export interface Problem {
   code: ErrorCode;
+  /**
+   * With `stale_epoch`, the conversation, if it exists.
+   */
+  conversation_id?: ConversationId;
+  /**
+   * With `stale_epoch`, the number of the conversation's commits.
+   */
+  epoch?: number;
+  /**
+   * With `stale_epoch`, the `seq` of the conversation's last entry.
+   */
+  last_seq?: number;
   /**
    * For the client's developer: names the field that is wrong. Not for users.
    */
@@ -2277,6 +2469,7 @@ export const limits = {
   CLAIMS_OF_DEVICE_MAX: 10,
   CLAIM_USERS_MAX: 10,
   CLIENT_MSG_ID_CHARS_MAX: 64,
+  COMMIT_CHARS_MAX: 24576,
   CONVERSATION_ID_CHARS_MAX: 128,
   CREDENTIAL_BYTES_MAX: 512,
   DEVICE_ID_CHARS_MAX: 64,
@@ -2285,6 +2478,7 @@ export const limits = {
   DURATION_MS_MAX: 86400000,
   EDITS_MAX: 20,
   EMOJI_BYTES_MAX: 44,
+  EPOCH_MAX: 9007199254740991,
   FILE_NAME_BYTES_MAX: 255,
   FRAME_BYTES_MAX: 32768,
   GROUP_CHANGE_MEMBERS_MAX: 50,
@@ -2320,6 +2514,7 @@ export const limits = {
   REACTIONS_SHOWN_MAX: 20,
   REACTORS_MAX: 100,
   REQUEST_ID_CHARS_MAX: 64,
+  SEALED_BYTES_MAX: 12288,
   SEQ_MAX: 9007199254740991,
   SMALL_GROUP_MEMBERS_MAX: 32,
   THUMBHASH_CHARS_MAX: 44,
@@ -2419,6 +2614,15 @@ export function isClaimedUser(value: unknown): value is ClaimedUser {
     has(value, isText, "user_id");
 }
 
+export function isCommitResult(value: unknown): value is CommitResult {
+  return isObject(value) &&
+    has(value, isText, "conversation_id", "message_id") &&
+    has(value, isFlag, "duplicate") &&
+    has(value, isInteger, "epoch", "seq") &&
+    has(value, isTimestamp, "sent_at") &&
+    mayHave(value, isInteger, "version");
+}
+
 export function isConnectionReplacedEvent(value: unknown): value is ConnectionReplacedEvent {
   return isObject(value) &&
     value.type === "connection.replaced";
@@ -2427,10 +2631,10 @@ export function isConnectionReplacedEvent(value: unknown): value is ConnectionRe
 export function isConversation(value: unknown): value is Conversation {
   return isObject(value) &&
     mayHave(value, isText, "add", "history", "peer_id", "post", "role", "title") &&
-    mayHave(value, isFlag, "archived", "blocked", "mute_mentions") &&
+    mayHave(value, isFlag, "archived", "blocked", "encrypted", "mute_mentions") &&
     has(value, isText, "conversation_id", "kind") &&
     has(value, isInteger, "delivered_seq", "last_seq", "read_seq", "unread") &&
-    mayHave(value, isInteger, "first_seq", "member_count", "mentions") &&
+    mayHave(value, isInteger, "epoch", "first_seq", "member_count", "mentions") &&
     has(value, isLastMessage, "last_message") &&
     (value.muted_until === undefined || (isTimestamp(value.muted_until) || value.muted_until === "forever"));
 }
@@ -2480,6 +2684,12 @@ export function isErrorFrame(value: unknown): value is ErrorFrame {
     mayHave(value, isText, "action", "id") &&
     has(value, isProblem, "error") &&
     value.type === "error";
+}
+
+export function isGroupInfoResult(value: unknown): value is GroupInfoResult {
+  return isObject(value) &&
+    has(value, isInteger, "birth_seq", "epoch", "seq") &&
+    has(value, isText, "conversation_id", "group_info", "tree");
 }
 
 export function isGroupMember(value: unknown): value is GroupMember {
@@ -2566,14 +2776,15 @@ export function isMembersResult(value: unknown): value is MembersResult {
 export function isMessage(value: unknown): value is Message {
   return isObject(value) &&
     has(value, isText, "body", "conversation_id", "kind", "message_id", "sender_id") &&
-    mayHave(value, isText, "client_msg_id", "deleted_by", "emoji", "emoji_before") &&
+    mayHave(value, isText, "client_msg_id", "commit", "deleted_by", "emoji", "emoji_before", "tree", "welcome") &&
     mayHave(value, isTimestamp, "deleted_at", "edited_at") &&
+    mayHave(value, isInteger, "epoch", "reactions_seq", "reply_to", "target_seq", "version") &&
     mayHave(value, isMedia, "media") &&
     mayHave(value, listOf(isText), "mentions") &&
     mayHave(value, listOf(isReaction), "reactions") &&
-    mayHave(value, isInteger, "reactions_seq", "reply_to", "target_seq", "version") &&
     has(value, isTimestamp, "sent_at") &&
     has(value, isInteger, "seq") &&
+    mayHave(value, isFlag, "silent") &&
     mayHave(value, isSystem, "system");
 }
 
@@ -2598,6 +2809,7 @@ export function isPart(value: unknown): value is Part {
 
 export function isPingResult(value: unknown): value is PingResult {
   return isObject(value) &&
+    mayHave(value, listOf(isText), "features") &&
     has(value, isFlag, "pending") &&
     has(value, isTimestamp, "server_time");
 }
@@ -2626,7 +2838,8 @@ export function isPresenceResult(value: unknown): value is PresenceResult {
 export function isProblem(value: unknown): value is Problem {
   return isObject(value) &&
     has(value, isText, "code", "message") &&
-    mayHave(value, isInteger, "retry_after_ms") &&
+    mayHave(value, isText, "conversation_id") &&
+    mayHave(value, isInteger, "epoch", "last_seq", "retry_after_ms") &&
     has(value, isFlag, "retryable") &&
     mayHave(value, listOf(isText), "users");
 }
@@ -2787,6 +3000,8 @@ export interface Results {
   claim_keys: ClaimKeysResult;
   list_keys: ListKeysResult;
   remove_keys: RemoveKeysResult;
+  commit: CommitResult;
+  group_info: GroupInfoResult;
   ping: PingResult;
 }
 
@@ -2823,5 +3038,7 @@ export const isResult: { [A in keyof Results]: (value: unknown) => value is Resu
   claim_keys: isClaimKeysResult,
   list_keys: isListKeysResult,
   remove_keys: isRemoveKeysResult,
+  commit: isCommitResult,
+  group_info: isGroupInfoResult,
   ping: isPingResult,
 };

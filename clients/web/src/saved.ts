@@ -8,7 +8,7 @@ export type Target = { to: string } | { conversation_id: string };
 
 /** A request that the server stores: it has an idempotency key. */
 type Keyed<R> = R extends Request ? ("client_msg_id" extends keyof R ? R : never) : never;
-export type StoringRequest = Keyed<Request>;
+export type StoringRequest = Exclude<Keyed<Request>, { action: "commit" }>;
 type Of<A> = Extract<StoringRequest, { action: A }>;
 
 /** A request without a reply: a message, or another stored request. */

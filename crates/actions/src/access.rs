@@ -1,6 +1,6 @@
 //! A user's access to a conversation, by the user's own row of it.
 
-use domain::{ChannelRow, Entry, Failure, Membership, RosterRow, Sight};
+use domain::{ChannelRow, Encryption, Entry, Failure, Membership, RosterRow, Sight};
 use store::inbox::Standing;
 use store::{Store, channels, heads, inbox, roster};
 use wire::{ConversationId, ConversationKind, Refusal, Seq, Target, UserId};
@@ -40,16 +40,23 @@ impl Access {
     /// Decides whether the user may upload something for this target. `send` decides everything else.
     ///
     /// # Errors
-    /// `not_member`; in a direct conversation also `forbidden`.
-    pub fn check_upload(&self, target: &Target) -> Result<(), Refusal> {
-        let Self::Direct(standing) = self else { return self.first_seq().map(drop) };
+    /// `not_member`; in a direct conversation also `forbidden`; `encryption_required` where nothing may be in the clear.
+    pub fn check_upload(&self, user: &UserId, target: &Target, encryption: Encryption) -> Result<(), Refusal> {
+        let standing = match self {
+            Self::Direct(standing) => standing,
+            Self::Group(_) => return self.first_seq().and_then(|_| encryption.check_clear(user, 0)),
+            Self::Channel(_) => return self.first_seq().map(drop),
+        };
         // A service reads nothing.
         let is_to_service = match (target, &standing.membership) {
             (Target::User(to), _) => to.is_service(),
             (Target::Conversation(_), Some(own)) => own.audience().others().iter().any(UserId::is_service),
             (Target::Conversation(_), None) => return Err(Refusal::NotMember),
         };
-        if standing.blocked || is_to_service { Err(Refusal::Forbidden) } else { Ok(()) }
+        if standing.blocked || is_to_service {
+            return Err(Refusal::Forbidden);
+        }
+        encryption.check_clear(user, standing.membership.as_ref().map_or(0, |row| row.epoch))
     }
 
     /// The row of the member list that a writer in a group or a channel has.

@@ -22,12 +22,12 @@ mod set;
 mod tell;
 
 use deliver::{Delivered, Fanout};
-use domain::{Change, ConnectionId, Content, Draft, Entry, Failure, GroupChange, Membership, Sight};
+use domain::{Change, ConnectionId, Content, Draft, Entry, Failure, GroupChange, Membership, NewCommit, Sight};
 use store::connections::Connection;
 use store::{Store, WarmTable};
 use wire::{
-    ClientMsgId, ConversationId, ConversationKind, DeviceId, LeaveRequest, ReadResult, Refusal, SendRequest, Seq,
-    ServerEvent, Settings, Timestamp, UserId, WatchResult,
+    Bytes, ClientMsgId, CommitRequest, ConversationId, ConversationKind, DeviceId, LeaveRequest, ReadResult, Refusal,
+    SendRequest, Seq, ServerEvent, Settings, Timestamp, UserId, WatchResult,
 };
 
 pub use access::Access;
@@ -77,11 +77,17 @@ impl Actions {
         request: SendRequest,
         conflicts: &mut u64,
     ) -> Result<Appended, Failure> {
-        let SendRequest { target, client_msg_id, kind, body, media, reply_to, mentions } = request;
+        let SendRequest { target, client_msg_id, kind, body, media, reply_to, mentions, epoch, silent } = request;
         let conversation_id = conversation_for(writer.user, &target);
         let has_mentions = !mentions.is_empty();
         let kind_of_conversation = conversation_id.kind();
-        let content = Content::Message { kind, body, media, reply_to, mentions };
+        let content = match epoch {
+            Some(epoch) => {
+                let body = Bytes::parse(&body).ok_or_else(|| Refusal::bad_request("body", "must be base64"))?;
+                Content::Sealed { epoch, silent, body }
+            }
+            None => Content::Message { kind, body, media, reply_to, mentions },
+        };
         let draft = Draft { conversation_id, sender_id: writer.user.clone(), client_msg_id, content };
         if has_mentions && kind_of_conversation != ConversationKind::Group {
             return Err(Refusal::bad_request("mentions", "must be left out: this is not a group").into());
@@ -89,9 +95,31 @@ impl Actions {
         match kind_of_conversation {
             ConversationKind::Direct => direct::append(self, &target, draft, reply_to, conflicts).await,
             ConversationKind::Group | ConversationKind::Channel => {
+                if epoch.is_some() {
+                    check_sealable(&draft.conversation_id)?;
+                }
                 Ok(log::append(self, writer, draft, conflicts).await?.entry()?)
             }
         }
+    }
+
+    /// Appends a commit, which changes the keys of a sealed conversation or begins it. Counts in `conflicts` how often
+    /// another writer was faster.
+    ///
+    /// # Errors
+    /// A refusal, or a service that failed.
+    pub async fn commit(
+        &self,
+        writer: Writer<'_>,
+        request: CommitRequest,
+        conflicts: &mut u64,
+    ) -> Result<Appended, Failure> {
+        let CommitRequest { target, client_msg_id, epoch, commit, welcome, group_info, tree } = request;
+        let conversation_id = conversation_for(writer.user, &target);
+        check_sealable(&conversation_id)?;
+        let content = Content::Commit(Box::new(NewCommit { epoch, commit, welcome, group_info, tree }));
+        let draft = Draft { conversation_id, sender_id: writer.user.clone(), client_msg_id, content };
+        direct::append(self, &target, draft, None, conflicts).await
     }
 
     /// Checks whether `user` may write to each of these other users.
@@ -416,6 +444,30 @@ impl Actions {
             ConversationKind::Direct | ConversationKind::Channel => {
                 Err(Refusal::bad_request("conversation_id", "must be the id of a group").into())
             }
+        }
+    }
+}
+
+/// Checks whether a conversation can be sealed.
+///
+/// # Errors
+/// `forbidden` for a group, `bad_request` for a channel.
+pub fn check_sealable(conversation: &ConversationId) -> Result<(), Refusal> {
+    match conversation.kind() {
+        ConversationKind::Direct => Ok(()),
+        ConversationKind::Group => Err(Refusal::Forbidden),
+        ConversationKind::Channel => {
+            Err(Refusal::bad_request("conversation_id", "must not be a channel: its entries are not encrypted"))
+        }
+    }
+}
+
+/// Checks whether the author may write in the clear in a group or a channel: groups are not sealed yet, channels never.
+pub(crate) fn check_clear(actions: &Actions, draft: &Draft) -> Result<(), Refusal> {
+    match draft.conversation_id.kind() {
+        ConversationKind::Channel => Ok(()),
+        ConversationKind::Direct | ConversationKind::Group => {
+            actions.limits.encryption.check_clear(&draft.sender_id, 0)
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::{Filled, Rate};
+use domain::{Encryption, Filled, Rate};
 use store::message_append::FirstMessage;
 use wire::{ConversationId, Refusal, Timestamp, UserId};
 
@@ -18,6 +18,11 @@ pub struct SendLimits {
     pub kept_for: Duration,
     /// Members of a group.
     pub group_members_max: u64,
+    /// Whether users encrypt.
+    pub encryption: Encryption,
+    /// Commits in each conversation, and births among them.
+    pub commits: Rate,
+    pub births: Rate,
     /// Counts of what users wrote in groups. In a direct conversation, a row that is written anyway has the count.
     in_groups: Mutex<Filled<(UserId, ConversationId)>>,
     /// The times of the users whom this process has refused a first message.
@@ -34,7 +39,17 @@ impl Default for SendLimits {
 impl SendLimits {
     pub fn new(sends: Rate, first_messages: Rate, kept_for: Duration, group_members_max: u64) -> Self {
         let (in_groups, strangers) = (Mutex::default(), Mutex::default());
-        Self { sends, first_messages, kept_for, group_members_max, in_groups, strangers }
+        Self {
+            sends,
+            first_messages,
+            kept_for,
+            group_members_max,
+            encryption: Encryption::default(),
+            commits: Rate::UNLIMITED,
+            births: Rate::UNLIMITED,
+            in_groups,
+            strangers,
+        }
     }
 
     /// Whether one more is within the rate.

@@ -13,6 +13,8 @@ pub struct Rights {
     pub blocked: bool,
     /// The user may delete messages of other users.
     pub moderates: bool,
+    /// The conversation takes nothing in the clear.
+    pub encrypted: bool,
 }
 
 impl Change {
@@ -43,8 +45,12 @@ impl Change {
                 (rights.blocked, is_one_more && message.reactions.len() >= REACTORS_MAX)
             }
         };
+        // A reaction that is removed shows nothing.
+        let is_clear = matches!(self, Self::Edit { .. } | Self::React { emoji: Some(_) });
         if forbidden {
             Err(Refusal::Forbidden)
+        } else if rights.encrypted && is_clear {
+            Err(Refusal::EncryptionRequired)
         } else if limit_reached {
             Err(Refusal::LimitReached)
         } else {
@@ -124,7 +130,7 @@ mod tests {
 
     #[test]
     fn who_moderates_deletes_what_others_wrote_and_edits_none_of_it() {
-        let (target, rights) = (target(), Rights { moderates: true, blocked: false });
+        let (target, rights) = (target(), Rights { moderates: true, ..Rights::default() });
         assert!(Change::Delete.check(&user("bob"), Some(&target), rights).is_ok());
         assert_eq!(edit().check(&user("bob"), Some(&target), rights).err(), Some(Refusal::Forbidden));
     }
@@ -140,6 +146,22 @@ mod tests {
                 refused,
                 "{change:?}"
             );
+        }
+    }
+
+    #[test]
+    fn where_nothing_is_in_the_clear_a_delete_and_a_removed_reaction_are_left() {
+        let (mut target, required) = (target(), Some(Refusal::EncryptionRequired));
+        target.message_mut().unwrap().version = Some(EDITS_MAX + 1);
+        let rights = Rights { encrypted: true, ..Rights::default() };
+        for (who, change, refused) in [
+            ("alice", edit(), required.clone()),
+            ("bob", edit(), Some(Refusal::Forbidden)),
+            ("bob", react(), required),
+            ("bob", Change::React { emoji: None }, None),
+            ("alice", Change::Delete, None),
+        ] {
+            assert_eq!(change.check(&user(who), Some(&target), rights).err(), refused, "{who}: {change:?}");
         }
     }
 

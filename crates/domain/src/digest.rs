@@ -1,15 +1,20 @@
 //! The digest that distinguishes a repeated request from another one with the same idempotency key.
 
 use sha2::{Digest, Sha256};
-use wire::{AllowedTo, Emoji, HistoryFrom, Info, UserId};
+use wire::{AllowedTo, Bytes, Emoji, HistoryFrom, Info, UserId};
 
-use crate::draft::{Change, Content, Draft, GroupChange, Rules};
+use crate::draft::{Change, Content, Draft, GroupChange, NewCommit, Rules};
 
 impl Draft {
     /// Returns a digest of all that makes two entries the same: the kind, the target, and then the text. No kind has a space or a NUL.
     pub fn digest(&self) -> String {
         let (about, said) = match &self.content {
             Content::Message { body, reply_to, .. } => (*reply_to, body.as_str()),
+            Content::Sealed { epoch, silent, body } => {
+                let about = format!("sealed {epoch} {silent}\0");
+                return hex(Sha256::new().chain_update(about).chain_update(body.as_slice()).finalize());
+            }
+            Content::Commit(commit) => return commit_digest(commit),
             Content::Group(change) => return hex(Sha256::new().chain_update(group_change_text(change)).finalize()),
             Content::Change { target, change: Change::Edit { body } } => (Some(*target), body.as_str()),
             Content::Change { target, change: Change::Delete } => (Some(*target), ""),
@@ -35,6 +40,17 @@ impl Draft {
 
 fn hex(digest: impl AsRef<[u8]>) -> String {
     data_encoding::HEXLOWER.encode(digest.as_ref())
+}
+
+/// Each part after its length, so that no two lists of parts are one text.
+fn commit_digest(commit: &NewCommit) -> String {
+    let NewCommit { epoch, commit, welcome, group_info, tree } = commit;
+    let mut digest = Sha256::new().chain_update(format!("commit {epoch}"));
+    for part in [commit.as_ref(), welcome.as_ref(), Some(group_info), Some(tree)] {
+        let bytes = part.map_or(&[][..], Bytes::as_slice);
+        digest = digest.chain_update([0]).chain_update(bytes.len().to_be_bytes()).chain_update(bytes);
+    }
+    hex(digest.finalize())
 }
 
 /// All that makes two changes of a group the same. Words have no spaces, and a title comes last.

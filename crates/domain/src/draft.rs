@@ -1,8 +1,8 @@
 //! An entry that a sender wants to store, before it has its place.
 
 use wire::{
-    AllowedTo, ClientMsgId, ConversationId, Emoji, HistoryFrom, Info, JoinBy, Kind, Media, Role, SERVICE_DEFAULT, Seq,
-    Title, UserId,
+    AllowedTo, Bytes, ClientMsgId, ConversationId, Emoji, HistoryFrom, Info, JoinBy, Kind, Media, Role,
+    SERVICE_DEFAULT, Seq, Title, UserId,
 };
 
 /// An entry that a sender wants to store. A draft has no `seq` yet.
@@ -27,10 +27,31 @@ pub enum Content {
         /// The mentioned users. Groups only.
         mentions: Vec<UserId>,
     },
+    /// A message that the server can't read.
+    Sealed {
+        /// The epoch in which it was encrypted.
+        epoch: u64,
+        silent: bool,
+        body: Bytes,
+    },
+    /// A change of a conversation's keys: a silent entry.
+    Commit(Box<NewCommit>),
     /// A silent entry, about the message at `target`.
     Change { target: Seq, change: Change },
     /// A change of a group. A system entry has its outcome.
     Group(GroupChange),
+}
+
+/// A commit before it has its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewCommit {
+    /// The epoch that ends.
+    pub epoch: u64,
+    /// `None`: a birth.
+    pub commit: Option<Bytes>,
+    pub welcome: Option<Bytes>,
+    pub group_info: Bytes,
+    pub tree: Bytes,
 }
 
 /// A requested change of a message.
@@ -86,6 +107,8 @@ impl Content {
     pub fn kind(&self) -> &Kind {
         match self {
             Self::Message { kind, .. } => kind,
+            Self::Sealed { .. } => &Kind::Sealed,
+            Self::Commit(_) => &Kind::Commit,
             Self::Change { change, .. } => change.kind(),
             Self::Group(_) => &Kind::System,
         }
@@ -95,8 +118,28 @@ impl Content {
     pub fn media(&self) -> Option<&Media> {
         match self {
             Self::Message { media, .. } => media.as_deref(),
-            Self::Change { .. } | Self::Group(_) => None,
+            Self::Sealed { .. } | Self::Commit(_) | Self::Change { .. } | Self::Group(_) => None,
         }
+    }
+
+    /// Whether a new entry counts: as unread, and as the last message.
+    pub fn counts(&self) -> bool {
+        match self {
+            Self::Message { .. } => true,
+            Self::Sealed { silent, .. } => !silent,
+            Self::Commit(_) | Self::Change { .. } | Self::Group(_) => false,
+        }
+    }
+}
+
+impl NewCommit {
+    /// The epoch that begins.
+    pub fn begins(&self) -> u64 {
+        self.epoch + 1
+    }
+
+    pub fn is_birth(&self) -> bool {
+        self.commit.is_none()
     }
 }
 

@@ -1,17 +1,21 @@
 //! Whether users may encrypt end to end.
 
+use wire::{Refusal, UserId};
+
 /// The parameter `Encryption` of a deployment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encryption {
-    /// No device publishes or claims keys.
+    /// No device publishes or claims keys, and none writes in a sealed conversation.
     #[default]
     Off,
     Optional,
+    /// Users write nothing in the clear in direct conversations and groups.
+    Required,
 }
 
 /// A text that is no such value.
 #[derive(Debug, thiserror::Error)]
-#[error("must be Off or Optional")]
+#[error("must be Off, Optional or Required")]
 pub struct InvalidEncryption;
 
 impl Encryption {
@@ -23,6 +27,7 @@ impl Encryption {
         match text {
             "Off" => Ok(Self::Off),
             "Optional" => Ok(Self::Optional),
+            "Required" => Ok(Self::Required),
             _ => Err(InvalidEncryption),
         }
     }
@@ -30,7 +35,26 @@ impl Encryption {
     pub fn is_on(self) -> bool {
         match self {
             Self::Off => false,
-            Self::Optional => true,
+            Self::Optional | Self::Required => true,
         }
+    }
+
+    /// Checks whether a user may write in the clear to a conversation with this number of commits. A service may.
+    ///
+    /// # Errors
+    /// `encryption_required`
+    pub fn check_clear(self, user: &UserId, epoch: u64) -> Result<(), Refusal> {
+        let is_free = epoch == 0 && (self != Self::Required || user.is_service());
+        if is_free { Ok(()) } else { Err(Refusal::EncryptionRequired) }
+    }
+
+    /// Returns the names of what clients may use.
+    pub fn features(self) -> Vec<String> {
+        let names: &[&str] = match self {
+            Self::Off => &[],
+            Self::Optional => &["encryption"],
+            Self::Required => &["encryption", "encryption.required"],
+        };
+        names.iter().copied().map(str::to_owned).collect()
     }
 }

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use unicode_segmentation::UnicodeSegmentation as _;
 use wire::limits::{CHANNEL_REACTIONS_MAX, PREVIEW_CHARS_MAX, REACTIONS_SHOWN_MAX};
 use wire::{
-    ClientMsgId, ConversationId, Emoji, HistoryFrom, Kind, Media, Message, MessageId, NotAdded, Reaction, Refusal, Seq,
-    System, Timestamp, UserId,
+    Bytes, ClientMsgId, ConversationId, Emoji, HistoryFrom, Kind, Media, Message, MessageId, NotAdded, Reaction,
+    Refusal, Seq, System, Timestamp, UserId,
 };
 
-use crate::draft::{Change, Content, Draft, GroupChange};
+use crate::draft::{Change, Content, Draft, GroupChange, NewCommit};
 use crate::ids::{ConnectionId, message_id};
 
 /// Where and when an entry stands in its conversation.
@@ -68,6 +68,7 @@ pub enum Body {
         emoji_before: Option<Emoji>,
     },
     System(Box<SystemBody>),
+    Commit(Box<CommitBody>),
     /// An entry of a kind that this version does not know. Clients get the part that looks like a message.
     Other {
         target_seq: Option<Seq>,
@@ -75,11 +76,27 @@ pub enum Body {
     },
 }
 
+/// The stored part of a commit. The group info and the tree of the newest epoch have a row of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitBody {
+    /// The epoch that it begins.
+    pub epoch: u64,
+    pub commit: Option<Bytes>,
+    pub welcome: Option<Bytes>,
+    /// A device that joins by the welcome, however late, needs the tree of this epoch.
+    pub tree: Option<Bytes>,
+}
+
 /// A message with its current content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageBody {
     pub kind: Kind,
+    /// A sealed message's bytes, in base64.
     pub text: String,
+    /// The epoch of a sealed message.
+    pub epoch: Option<u64>,
+    /// A sealed message that does not count.
+    pub silent: bool,
     pub media: Option<Box<Media>>,
     pub reply_to: Option<Seq>,
     pub mentions: Vec<UserId>,
@@ -205,6 +222,16 @@ impl Draft {
             Content::Message { kind, body, media, reply_to, mentions } => {
                 Body::Message(Box::new(MessageBody { media, reply_to, mentions, ..MessageBody::new(kind, body) }))
             }
+            Content::Sealed { epoch, silent, body } => {
+                let message = MessageBody::new(Kind::Sealed, body.to_text());
+                Body::Message(Box::new(MessageBody { epoch: Some(epoch), silent, ..message }))
+            }
+            Content::Commit(commit) => {
+                let epoch = commit.begins();
+                let NewCommit { commit, welcome, tree, .. } = *commit;
+                let tree = welcome.is_some().then_some(tree);
+                Body::Commit(Box::new(CommitBody { epoch, commit, welcome, tree }))
+            }
             Content::Change { target: seq, change: Change::Edit { body } } => {
                 Body::Edit { target: target(seq), text: body, version, edited_seq: None }
             }
@@ -248,6 +275,8 @@ impl MessageBody {
         Self {
             kind,
             text,
+            epoch: None,
+            silent: false,
             media: None,
             reply_to: None,
             mentions: vec![],
@@ -261,6 +290,11 @@ impl MessageBody {
             reactions_seq: None,
             recipient: None,
         }
+    }
+
+    /// Whether it counts as unread, unless it is deleted.
+    pub fn counts(&self) -> bool {
+        !self.silent
     }
 
     /// Returns the number of the current version.
@@ -333,7 +367,7 @@ impl Sight {
                 [message.edited_seq, message.deleted_seq, message.reactions_seq]
             }
             Body::Edit { edited_seq, .. } => [*edited_seq, None, None],
-            Body::Delete { .. } | Body::Reaction { .. } | Body::System(_) => [None; 3],
+            Body::Delete { .. } | Body::Reaction { .. } | Body::System(_) | Body::Commit(_) => [None; 3],
         };
         !self.has_left && changes.iter().flatten().any(|seq| *seq > self.last)
     }
@@ -353,6 +387,7 @@ impl Entry {
             Body::Delete { .. } => &Kind::Delete,
             Body::Reaction { .. } => &Kind::Reaction,
             Body::System(_) => &Kind::System,
+            Body::Commit(_) => &Kind::Commit,
         }
     }
 
@@ -360,18 +395,24 @@ impl Entry {
     pub fn message(&self) -> Option<MessageEntry<'_>> {
         match &self.body {
             Body::Message(message) => Some(MessageEntry { entry: self, message }),
-            Body::Edit { .. } | Body::Delete { .. } | Body::Reaction { .. } | Body::System(_) | Body::Other { .. } => {
-                None
-            }
+            Body::Edit { .. }
+            | Body::Delete { .. }
+            | Body::Reaction { .. }
+            | Body::System(_)
+            | Body::Commit(_)
+            | Body::Other { .. } => None,
         }
     }
 
     pub fn message_mut(&mut self) -> Option<&mut MessageBody> {
         match &mut self.body {
             Body::Message(message) => Some(message),
-            Body::Edit { .. } | Body::Delete { .. } | Body::Reaction { .. } | Body::System(_) | Body::Other { .. } => {
-                None
-            }
+            Body::Edit { .. }
+            | Body::Delete { .. }
+            | Body::Reaction { .. }
+            | Body::System(_)
+            | Body::Commit(_)
+            | Body::Other { .. } => None,
         }
     }
 
@@ -379,18 +420,24 @@ impl Entry {
     pub fn system(&self) -> Option<&SystemBody> {
         match &self.body {
             Body::System(system) => Some(system),
-            Body::Message(_) | Body::Edit { .. } | Body::Delete { .. } | Body::Reaction { .. } | Body::Other { .. } => {
-                None
-            }
+            Body::Message(_)
+            | Body::Edit { .. }
+            | Body::Delete { .. }
+            | Body::Reaction { .. }
+            | Body::Commit(_)
+            | Body::Other { .. } => None,
         }
     }
 
     pub fn system_mut(&mut self) -> Option<&mut SystemBody> {
         match &mut self.body {
             Body::System(system) => Some(system),
-            Body::Message(_) | Body::Edit { .. } | Body::Delete { .. } | Body::Reaction { .. } | Body::Other { .. } => {
-                None
-            }
+            Body::Message(_)
+            | Body::Edit { .. }
+            | Body::Delete { .. }
+            | Body::Reaction { .. }
+            | Body::Commit(_)
+            | Body::Other { .. } => None,
         }
     }
 
@@ -398,7 +445,7 @@ impl Entry {
     pub fn target(&self) -> Option<&Target> {
         match &self.body {
             Body::Edit { target, .. } | Body::Delete { target, .. } | Body::Reaction { target, .. } => Some(target),
-            Body::Message(_) | Body::System(_) | Body::Other { .. } => None,
+            Body::Message(_) | Body::System(_) | Body::Commit(_) | Body::Other { .. } => None,
         }
     }
 
@@ -407,7 +454,7 @@ impl Entry {
         match &self.body {
             Body::Message(message) | Body::Other { message, .. } => &message.mentions,
             Body::Delete { mentions, .. } => mentions,
-            Body::Edit { .. } | Body::Reaction { .. } | Body::System(_) => &[],
+            Body::Edit { .. } | Body::Reaction { .. } | Body::System(_) | Body::Commit(_) => &[],
         }
     }
 
@@ -416,7 +463,23 @@ impl Entry {
         match &self.body {
             Body::Message(message) | Body::Other { message, .. } => &message.text,
             Body::Edit { text, .. } => text,
-            Body::Delete { .. } | Body::Reaction { .. } | Body::System(_) => "",
+            Body::Delete { .. } | Body::Reaction { .. } | Body::System(_) | Body::Commit(_) => "",
+        }
+    }
+
+    /// Returns the number of bytes in a frame of what its author wrote.
+    pub fn written_bytes(&self) -> usize {
+        match &self.body {
+            Body::Commit(body) => {
+                let parts = [&body.commit, &body.welcome, &body.tree];
+                parts.into_iter().flatten().map(|bytes| bytes.as_slice().len().div_ceil(3) * 4).sum()
+            }
+            Body::Message(_)
+            | Body::Edit { .. }
+            | Body::Delete { .. }
+            | Body::Reaction { .. }
+            | Body::System(_)
+            | Body::Other { .. } => self.text().len(),
         }
     }
 
@@ -461,6 +524,11 @@ impl Entry {
             emoji_before: None,
             mentions: vec![],
             system: None,
+            silent: false,
+            epoch: None,
+            commit: None,
+            welcome: None,
+            tree: None,
         };
         let is_below = |target: Seq| target < sight.first;
         match &self.body {
@@ -478,6 +546,10 @@ impl Entry {
                 ..shown
             },
             Body::System(body) => Message { system: Some(body.system.clone()), ..shown },
+            Body::Commit(body) => {
+                let CommitBody { epoch, commit, welcome, tree } = (**body).clone();
+                Message { silent: true, epoch: Some(epoch), commit, welcome, tree, ..shown }
+            }
             Body::Other { target_seq, message } => {
                 let is_hidden = target_seq.is_some_and(is_below);
                 let mut shown = message.shown(shown, viewer, sight, is_hidden);
@@ -518,6 +590,8 @@ impl MessageBody {
         let (deleted_at, deleted_by) = deleted.map(|deleted| (deleted.at, deleted.by)).unzip();
         Message {
             body,
+            silent: self.silent,
+            epoch: self.epoch,
             media: media.filter(|_| !is_deleted),
             reply_to: self.reply_to,
             version,

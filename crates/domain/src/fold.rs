@@ -154,6 +154,7 @@ fn joined(
         delivered_at: before.and_then(|row| row.delivered_at),
         read_at: before.and_then(|row| row.read_at),
         settings: before.map_or_else(MemberSettings::default, |row| row.settings),
+        epoch: 0,
         notified_seq: None,
         is_badged: before.is_some_and(|row| row.is_badged),
         look: None,
@@ -183,7 +184,7 @@ fn step(row: &mut Membership, logged: &Logged, at: Timestamp) {
             Body::System(_) => list(row, entry, at),
             Body::Edit { target, .. } => note_edit(row, entry, target),
             Body::Delete { target, mentions } => discount(row, entry, target, mentions),
-            Body::Reaction { .. } | Body::Other { .. } => {}
+            Body::Reaction { .. } | Body::Commit(_) | Body::Other { .. } => {}
         }
     }
     note_role(row, logged);

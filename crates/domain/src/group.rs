@@ -166,7 +166,7 @@ impl Head {
             Body::Delete { target, .. } if target.seq == head.line.seq => {
                 (head.line.preview, head.line.deleted) = (String::new(), true);
             }
-            Body::Edit { .. } | Body::Delete { .. } | Body::Reaction { .. } | Body::Other { .. } => {}
+            Body::Edit { .. } | Body::Delete { .. } | Body::Reaction { .. } | Body::Commit(_) | Body::Other { .. } => {}
         }
         if let Some(decided) = decided {
             head.group = decided.group.clone();

@@ -37,11 +37,11 @@ pub use channel::{ChannelRow, poll_ms};
 pub use chat_list::ChatList;
 pub use cursor::{Cursor, Position};
 pub use device::Device;
-pub use draft::{Change, Content, Draft, GroupChange, Rules};
+pub use draft::{Change, Content, Draft, GroupChange, NewCommit, Rules};
 pub use encryption::{Encryption, InvalidEncryption};
 pub use entry::{
-    Body, Deleted, End, Entry, Follows, GroupInfo, LastEntry, MessageBody, MessageEntry, Place, ReactionTally, Sight,
-    SystemBody, Target, preview,
+    Body, CommitBody, Deleted, End, Entry, Follows, GroupInfo, LastEntry, MessageBody, MessageEntry, Place,
+    ReactionTally, Sight, SystemBody, Target, preview,
 };
 pub use error_chain::error_chain;
 pub use failure::{Failure, ServiceError};

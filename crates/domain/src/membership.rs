@@ -34,6 +34,8 @@ pub struct Membership {
     pub delivered_at: Option<Timestamp>,
     pub read_at: Option<Timestamp>,
     pub settings: MemberSettings,
+    /// The number of commits of the conversation. 0: the conversation is plain.
+    pub epoch: u64,
     /// Pushes were sent up to here, and the member has not read that message since: phones may still show it.
     pub notified_seq: Option<Seq>,
     /// A badge on a phone counts this conversation, though phones show nothing of it.
@@ -415,7 +417,7 @@ fn raised(before: &Marks, last: Seq, delivered_seq: Seq, read_seq: Seq, unread: 
 /// The row as the chat list shows it.
 impl From<Membership> for wire::Conversation {
     fn from(row: Membership) -> Self {
-        let Membership { conversation_id, with, end, last, marks, settings, .. } = row;
+        let Membership { conversation_id, with, end, last, marks, settings, epoch, .. } = row;
         let MemberSettings { muted_until, mute_mentions, archived, blocked } = settings;
         let LastEntry { seq, sender_id, kind, preview, sent_at, deleted, system, .. } = last;
         let (peer_id, view) = match with {
@@ -446,6 +448,8 @@ impl From<Membership> for wire::Conversation {
             mute_mentions,
             archived,
             blocked,
+            encrypted: epoch > 0,
+            epoch: (epoch > 0).then_some(epoch),
         }
     }
 }
@@ -491,6 +495,7 @@ pub(crate) mod tests {
             delivered_at: None,
             read_at: None,
             settings: MemberSettings::default(),
+            epoch: 0,
             notified_seq: None,
             is_badged: false,
             look: None,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use actions::{Actions, Clock, SendLimits};
 use aws_config::SdkConfig;
 use deliver::{ConnectionsApi, Fanout};
+use domain::Encryption;
 use store::Store;
 
 use crate::Limiter;
@@ -43,6 +44,14 @@ pub fn actions_from_env(sdk: &SdkConfig, limits: SendLimits) -> Result<Actions, 
 /// [`BadVariable`] names the variable.
 pub fn send_limits(kept_for: Duration) -> Result<SendLimits, BadVariable> {
     Ok(SendLimits::new(rate("SEND_RATE", env)?, rate("FIRST_MESSAGE_RATE", env)?, kept_for, group_members_max()?))
+}
+
+/// `ENCRYPTION`: whether users encrypt end to end.
+///
+/// # Errors
+/// [`BadVariable`] names the variable.
+pub fn encryption() -> Result<Encryption, BadVariable> {
+    Encryption::parse(&env("ENCRYPTION")?).map_err(|invalid| BadVariable::new("ENCRYPTION", invalid.to_string()))
 }
 
 /// `AUDIT_DAYS`: how long an earlier text of a message is kept for the operator.

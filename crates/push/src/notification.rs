@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::{Device, LastEntry};
 use serde::Serialize;
 use serde_json::{Value, json};
-use wire::{ConversationId, Platform, Seq};
+use wire::{ConversationId, Kind, Platform, Seq};
 
 /// A dismissal is of no use to a phone that was off for longer: its app catches up when the user opens it.
 const CLEAR_TTL: Duration = Duration::from_hours(24);
@@ -39,8 +39,10 @@ impl Notification {
         device: &Device,
         badge: Option<u64>,
     ) -> Self {
-        // The last message can be a later one by the user, about which the notification shows nothing.
-        let from = (last.sender_id != device.user_id && device.registration.preview).then_some(&last.sender_id);
+        // The last message can be a later one by the user, about which the notification shows nothing. A sealed one has ids
+        // only.
+        let is_told = device.registration.preview && last.kind != Kind::Sealed;
+        let from = (last.sender_id != device.user_id && is_told).then_some(&last.sender_id);
         // A picture without a caption has nothing to show, as what is deleted.
         let is_shown = last.kind.counts() && !last.deleted && !last.preview.is_empty();
         let preview = from.filter(|_| is_shown).map(|_| last.preview.as_str());

@@ -87,12 +87,19 @@ fn a_preview_says_who_and_what() {
     APNS.PUSH_TYPE=alert APNS.PRIORITY=10 APNS.COLLAPSE_ID=dm_x
     "#);
     assert_snapshot!(shown(&ring(&last, Platform::Fcm), "GCM"), @r#"{"fcmV1Message":{"message":{"android":{"collapse_key":"message","priority":"high"},"data":{"conversation_id":"dm_x","preview":"hi","sender_id":"bob","seq":"42","type":"message"}},"validate_only":false}}"#);
-    last.kind = Kind::stored("sealed");
+    last.kind = Kind::stored("hologram");
     assert_snapshot!(shown(&ring(&last, Platform::Apns), "APNS"), @r#"
     {"aps":{"alert":{"loc-key":"PIGEONHOLE_MESSAGE","title-loc-args":["bob"],"title-loc-key":"PIGEONHOLE_FROM"},"badge":3,"mutable-content":1,"sound":"default","thread-id":"dm_x"},"pigeonhole":{"conversation_id":"dm_x","sender_id":"bob","seq":42,"type":"message"}}
     APNS.PUSH_TYPE=alert APNS.PRIORITY=10 APNS.COLLAPSE_ID=dm_x
     "#);
     assert_snapshot!(shown(&ring(&last, Platform::Fcm), "GCM"), @r#"{"fcmV1Message":{"message":{"android":{"collapse_key":"message","priority":"high"},"data":{"conversation_id":"dm_x","sender_id":"bob","seq":"42","type":"message"}},"validate_only":false}}"#);
+    last.kind = Kind::Sealed;
+    for platform in [Platform::Apns, Platform::Fcm] {
+        let key = if platform == Platform::Fcm { "GCM" } else { "APNS" };
+        let without = Notification::ring(&conversation(), &last, loud(42), &device(platform, false), Some(3));
+        assert_eq!(shown(&ring(&last, platform), key), shown(&without, key), "ids only");
+    }
+    last.kind = Kind::Text;
     // A notification shows nothing of the user's own last message.
     last.sender_id = UserId::parse("alice").unwrap();
     assert!(!shown(&ring(&last, Platform::Apns), "APNS").contains("alice"));

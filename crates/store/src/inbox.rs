@@ -43,6 +43,9 @@ pub struct Standing {
     pub blocked: bool,
     /// Until when what the user sent fills the rate.
     pub sends_until: Option<Timestamp>,
+    /// Until when the user's commits fill their rate, and the births among them.
+    pub commits_until: Option<Timestamp>,
+    pub births_until: Option<Timestamp>,
 }
 
 /// One page of rows.
@@ -72,6 +75,8 @@ pub async fn standing(store: &Store, user: &UserId, conversation: &ConversationI
         membership: read_if_written(table, &item)?,
         blocked: row.flag("blocked")? || row.flag("blocked_by_peer")?,
         sends_until: row.optional("sends_until", Reader::time)?,
+        commits_until: row.optional("commits_until", Reader::time)?,
+        births_until: row.optional("births_until", Reader::time)?,
     })
 }
 
@@ -667,6 +672,7 @@ fn read(table: &str, item: &Item) -> Result<Membership, Error> {
     let row = Reader { item, table };
     let (end, shown_seq) = end(&row)?;
     let is_of_group = view::is_of_group(item);
+    let last_at = row.time("last_at")?;
     Ok(Membership {
         user_id: row.parsed("user_id", UserId::parse)?,
         conversation_id: row.parsed("conversation_id", ConversationId::parse)?,
@@ -679,11 +685,12 @@ fn read(table: &str, item: &Item) -> Result<Membership, Error> {
             kind: Kind::stored(row.text("last_kind")?),
             // A group's last message is with the group.
             preview: if is_of_group { String::new() } else { row.text("last_preview")?.to_owned() },
-            sent_at: row.time("last_at")?,
+            sent_at: last_at,
             deleted: row.optional("deleted_seq", Reader::seq)? == Some(shown_seq),
             system: None,
         },
-        active_at: row.time("active_at")?,
+        // Until an entry counts, the row is not in the index.
+        active_at: row.optional("active_at", Reader::time)?.unwrap_or(last_at),
         marks: Marks {
             delivered_seq: row.seq("delivered_seq")?,
             read_seq: row.seq("read_seq")?,
@@ -699,20 +706,25 @@ fn read(table: &str, item: &Item) -> Result<Membership, Error> {
             archived: row.flag("archived")?,
             blocked: row.flag("blocked")?,
         },
+        epoch: row.optional("epoch", Reader::count)?.unwrap_or_default(),
         notified_seq: row.optional("notified_seq", Reader::seq)?,
         is_badged: item.contains_key("badged_at"),
         look: None,
     })
 }
 
+/// The `last_kind` of a row without an entry that counts.
+const COMMIT: &str = "commit";
+
 fn with(row: &Reader) -> Result<With, Error> {
     if view::is_of_group(row.item) {
         return view::view(row).map(With::Group);
     }
     let peer_id = row.parsed("peer_id", UserId::parse)?;
-    // The version before recorded only the last sender: the other user counts as silent until the next message.
-    let wrote_last = row.text("last_sender_id")?;
-    let wrote = row.flag("wrote")? || wrote_last == row.text("user_id")?;
-    let peer_wrote = row.flag("peer_wrote")? || peer_id == wrote_last;
+    // The version before recorded only the last sender: the other user counts as silent until the next message. A commit
+    // is no message.
+    let wrote_last = Some(row.text("last_sender_id")?).filter(|_| row.text("last_kind").ok() != Some(COMMIT));
+    let wrote = row.flag("wrote")? || wrote_last == Some(row.text("user_id")?);
+    let peer_wrote = row.flag("peer_wrote")? || wrote_last == Some(peer_id.as_str());
     Ok(With::Peer { peer_id, blocked_by_peer: row.flag("blocked_by_peer")?, wrote, peer_wrote })
 }

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
-use wire::{Seq, Timestamp};
+use wire::{Bytes, Seq, Timestamp};
 
 use crate::Error;
 
@@ -25,6 +26,10 @@ pub(crate) fn text(value: impl Into<String>) -> AttributeValue {
 #[expect(clippy::needless_pass_by_value, reason = "callers pass numbers, which are as cheap as references to them")]
 pub(crate) fn number(value: impl ToString) -> AttributeValue {
     AttributeValue::N(value.to_string())
+}
+
+pub(crate) fn binary(bytes: &Bytes) -> AttributeValue {
+    AttributeValue::B(Blob::new(bytes.as_slice()))
 }
 
 /// The write of an attribute.
@@ -64,6 +69,11 @@ impl<'a> Reader<'a> {
     pub(crate) fn text(&self, attribute: &'static str) -> Result<&'a str, Error> {
         let value = self.item.get(attribute).and_then(|value| value.as_s().ok());
         value.map(String::as_str).ok_or_else(|| self.unusable(attribute))
+    }
+
+    pub(crate) fn bytes(&self, attribute: &'static str) -> Result<Bytes, Error> {
+        let value = self.item.get(attribute).and_then(|value| value.as_b().ok());
+        value.map(|blob| Bytes::from(blob.as_ref().to_vec())).ok_or_else(|| self.unusable(attribute))
     }
 
     /// Text that has a form of its own.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
-use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, Put, TransactWriteItem};
 use domain::{DeviceKeys, Got, PACKAGE_LIFE_MAX};
 use sha2::{Digest, Sha256};
@@ -15,7 +14,7 @@ use wire::limits::KEY_PACKAGES_LEFT_MAX;
 use wire::{Bytes, ClaimKeysResult, ClientMsgId, DeviceId, KeyPackage, Timestamp, UserId};
 
 use crate::error::CallResult as _;
-use crate::item::{Item, Reader, VERSION, number, readable, text, version};
+use crate::item::{Item, Reader, VERSION, binary, number, readable, text, version};
 use crate::transaction::{self, Outcome, check, delete, put};
 use crate::{Error, Store, Written, batch};
 
@@ -121,7 +120,7 @@ pub async fn packages(store: &Store, user: &UserId, digests: &[&str]) -> Result<
     let package = |item: &Item| {
         let row = Reader { item, table };
         let digest = row.text("key_id")?.rsplit(' ').next().unwrap_or_default();
-        Ok((digest.to_owned(), bytes(&row, "data")?))
+        Ok((digest.to_owned(), row.bytes("data")?))
     };
     found.iter().map(package).collect()
 }
@@ -467,23 +466,14 @@ fn sortable(at: Timestamp) -> String {
     format!("{:015}", at.millis())
 }
 
-fn binary(bytes: &Bytes) -> AttributeValue {
-    AttributeValue::B(Blob::new(bytes.as_slice()))
-}
-
-fn bytes(row: &Reader, attribute: &'static str) -> Result<Bytes, Error> {
-    let value = row.item.get(attribute).and_then(|value| value.as_b().ok());
-    value.map(|blob| Bytes::from(blob.clone().into_inner())).ok_or_else(|| row.unusable(attribute))
-}
-
 fn read(table: &str, item: &Item) -> Result<DeviceKeys, Error> {
     let row = Reader { item, table };
     let device = |name: &str| name.strip_prefix("device ").and_then(|id| DeviceId::parse(id).ok()).ok_or(());
     Ok(DeviceKeys {
         device_id: row.parsed("key_id", device)?,
         generation: row.text("generation")?.to_owned(),
-        credential: bytes(&row, "credential")?,
-        last_resort: bytes(&row, "last_resort")?,
+        credential: row.bytes("credential")?,
+        last_resort: row.bytes("last_resort")?,
         last_resort_expires_at: row.time("last_resort_expires_at")?,
         added_at: row.time("added_at")?,
         seen_at: row.time("seen_at")?,

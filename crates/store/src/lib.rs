@@ -10,6 +10,7 @@ pub mod channels;
 pub mod connections;
 pub mod devices;
 pub mod entry_append;
+pub mod epochs;
 mod error;
 pub mod heads;
 pub mod inbox;
@@ -68,6 +69,7 @@ pub struct Tables {
     pub media: String,
     pub watchers: String,
     pub keys: String,
+    pub epochs: String,
 }
 
 /// The way to the tables. Cheap to clone; made once per process.
@@ -98,7 +100,7 @@ impl Store {
 
     /// With the tables that the environment names in `CONNECTIONS_TABLE`, `MESSAGES_TABLE`, `IDEMPOTENCY_TABLE`,
     /// `INBOX_TABLE`, `DEVICES_TABLE`, `AUDIT_TABLE`, `CONVERSATIONS_TABLE`, `MEMBERS_TABLE`, `MEDIA_TABLE`,
-    /// `WATCHERS_TABLE` and `KEYS_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no limit.
+    /// `WATCHERS_TABLE`, `KEYS_TABLE` and `EPOCHS_TABLE`, and the API in `API_ID`. `connections_per_user_max` as in [`Store::new`], where 0 is no limit.
     ///
     /// # Errors
     /// The error that `env` returns for a missing variable.
@@ -119,6 +121,7 @@ impl Store {
             media: env("MEDIA_TABLE")?,
             watchers: env("WATCHERS_TABLE")?,
             keys: env("KEYS_TABLE")?,
+            epochs: env("EPOCHS_TABLE")?,
         };
         let timeouts =
             TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).operation_timeout(CALL_TIMEOUT).build();

@@ -7,13 +7,13 @@ use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::builders::{PutBuilder, UpdateBuilder};
 use aws_sdk_dynamodb::types::{AttributeValue, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
 use domain::{Audience, Body, Content, Draft, Entry, Follows, Marks, Membership, Place, preview};
-use wire::{Kind, MessageId, Refusal, Seq, Timestamp, UserId};
+use wire::{MessageId, Refusal, Seq, Timestamp, UserId};
 
 use crate::error::CallResult as _;
 use crate::inbox::FIRST_MESSAGES;
 use crate::item::{Item, Reader, VERSION, number, text, version};
 use crate::transaction::{Cancelled, Outcome, put, update};
-use crate::{Error, Store, media, messages, transaction};
+use crate::{Error, Store, epochs, media, messages, transaction};
 
 /// Time for which a repeated `client_msg_id` gets the result of the first `send`.
 const IDEMPOTENCY_TTL: Duration = Duration::from_hours(7 * 24);
@@ -40,6 +40,9 @@ pub struct Append<'a> {
     pub previous: Option<&'a Membership>,
     /// Set for a first message that counts.
     pub first_message: Option<FirstMessage>,
+    /// Until when the sender's commits fill their rate, this one included, and births among them.
+    pub commits_until: Option<Timestamp>,
+    pub births_until: Option<Timestamp>,
 }
 
 /// The count of first messages to others: the time until which they fill their rate.
@@ -144,6 +147,9 @@ fn writes(store: &Store, append: &Append<'_>) -> Result<Vec<TransactWriteItem>, 
         message.recipient = audience.others().first().cloned();
     }
     let mut writes = begin(store, append.entry.draft, &entry)?;
+    if let Content::Commit(commit) = &append.entry.draft.content {
+        writes.push(update(epochs::update(store, &entry, commit))?);
+    }
     if !is_of_service {
         writes.push(update(own_row_update(store, append))?);
     }
@@ -209,7 +215,12 @@ fn first_answer(store: &Store, draft: &Draft, item: Option<&Item>) -> Result<App
 fn version_of(entry: &Entry) -> Option<u64> {
     match entry.body {
         Body::Edit { version, .. } => version,
-        Body::Message(_) | Body::Delete { .. } | Body::Reaction { .. } | Body::System(_) | Body::Other { .. } => None,
+        Body::Message(_)
+        | Body::Delete { .. }
+        | Body::Reaction { .. }
+        | Body::System(_)
+        | Body::Commit(_)
+        | Body::Other { .. } => None,
     }
 }
 
@@ -273,19 +284,87 @@ fn own_row_update(store: &Store, append: &Append) -> UpdateBuilder {
     let own = audience.own();
     // In a note to self, the user is the peer.
     let peer = audience.others().first().unwrap_or(own);
+    if !append.entry.draft.content.counts() {
+        let (expression, mut update) = silent_update(store, append, own, peer, Some(NOT_BLOCKED));
+        let mut counted = String::new();
+        for (name, until) in [("commits_until", append.commits_until), ("births_until", append.births_until)] {
+            if let Some(until) = until {
+                counted = format!("{counted}, {name} = :{name}");
+                update = update.expression_attribute_values(format!(":{name}"), number(until.millis()));
+            }
+        }
+        return with_count(update, &append.entry).update_expression(format!("{expression}{marks}{counted}"));
+    }
     with_count(last_message_update(store, append, own, peer, Some(NOT_BLOCKED)), &append.entry).update_expression(
         format!("{LAST_MESSAGE}, wrote = :yes, unread = if_not_exists(unread, :none){marks}{TAKEN_OUT_OF_THE_ARCHIVE}"),
     )
 }
 
 fn other_row_update(store: &Store, append: &Append, other: &UserId) -> UpdateBuilder {
+    let marks = "delivered_seq = if_not_exists(delivered_seq, :none), read_seq = if_not_exists(read_seq, :none)";
+    if !append.entry.draft.content.counts() {
+        let (expression, update) = silent_update(store, append, other, append.entry.audience.own(), None);
+        return update.update_expression(format!("{expression}, {marks}, {PENDING}"));
+    }
     last_message_update(store, append, other, append.entry.audience.own(), None)
         .update_expression(format!(
-            "{LAST_MESSAGE}, peer_wrote = :yes, unread = if_not_exists(unread, :none) + :one, \
-             delivered_seq = if_not_exists(delivered_seq, :none), read_seq = if_not_exists(read_seq, :none), \
+            "{LAST_MESSAGE}, peer_wrote = :yes, unread = if_not_exists(unread, :none) + :one, {marks}, \
              {PENDING}{TAKEN_OUT_OF_THE_ARCHIVE}"
         ))
         .expression_attribute_values(":one", number(1))
+}
+
+/// Returns the update common to all members' rows for a silent entry: what the chat list shows stays. The first entry of
+/// a conversation fills the attributes of the last message, and the row enters the chat list with a later one.
+fn silent_update(
+    store: &Store,
+    append: &Append,
+    owner: &UserId,
+    peer: &UserId,
+    condition: Option<&str>,
+) -> (String, UpdateBuilder) {
+    let Append { entry: NewEntry { draft, place, .. }, previous, .. } = append;
+    let mut expression = format!("{SILENT}, unread = if_not_exists(unread, :none)");
+    let mut update = Update::builder()
+        .table_name(&store.tables.inbox)
+        .key("user_id", text(owner.as_str()))
+        .key("conversation_id", text(draft.conversation_id.as_str()))
+        .expression_attribute_values(":seq", number(place.seq))
+        .expression_attribute_values(":at", number(place.sent_at.millis()))
+        .expression_attribute_values(":shown", number(previous.map_or(place.seq, |row| row.last.seq)))
+        .expression_attribute_values(":none", number(0));
+    if previous.is_none() {
+        expression.push_str(
+            ", peer_id = :peer, last_message_id = :id, last_at = :at, last_sender_id = :sender, last_kind = :kind, \
+             last_preview = :nothing, v = if_not_exists(v, :v)",
+        );
+        update = update
+            .expression_attribute_values(":peer", text(peer.as_str()))
+            .expression_attribute_values(":id", text(place.message_id.as_str()))
+            .expression_attribute_values(":sender", text(draft.sender_id.as_str()))
+            .expression_attribute_values(":kind", text(draft.content.kind().as_str()))
+            .expression_attribute_values(":nothing", text(""))
+            .expression_attribute_values(":v", version());
+    }
+    if let Content::Commit(commit) = &draft.content {
+        expression.push_str(", epoch = :epoch");
+        update = update.expression_attribute_values(":epoch", number(commit.begins()));
+    }
+    let (condition, update) = still_ends(update, *previous, condition);
+    (expression, update.condition_expression(condition))
+}
+
+/// The conversation ends with a silent entry now; what the chat list shows stays.
+pub(crate) const SILENT: &str = "SET last_seq = :seq, silent_seq = :seq, silent_at = :at, shown_seq = :shown";
+
+/// Returns the condition that the conversation still ends where the sender saw it end.
+fn still_ends(update: UpdateBuilder, previous: Option<&Membership>, also: Option<&str>) -> (String, UpdateBuilder) {
+    let (place_is_free, update) = match previous {
+        None => ("attribute_not_exists(last_seq)", update),
+        Some(row) => ("last_seq = :previous", update.expression_attribute_values(":previous", number(row.end.seq))),
+    };
+    let conditions: Vec<&str> = std::iter::once(place_is_free).chain(also).collect();
+    (conditions.join(" AND "), update)
 }
 
 /// Since the first entry that waits.
@@ -342,8 +421,9 @@ fn last_message_update(
     let Append { entry: NewEntry { draft, place, .. }, previous, .. } = append;
     let (kind, preview) = match &draft.content {
         Content::Message { kind, body, .. } => (kind, preview(body)),
-        Content::Change { change, .. } => (change.kind(), String::new()),
-        Content::Group(_) => (&Kind::System, String::new()),
+        content @ (Content::Sealed { .. } | Content::Commit(_) | Content::Change { .. } | Content::Group(_)) => {
+            (content.kind(), String::new())
+        }
     };
     let active_at = Membership::active_at_after(*previous, place.sent_at);
     let update = Update::builder()
@@ -361,10 +441,6 @@ fn last_message_update(
         .expression_attribute_values(":none", number(0))
         .expression_attribute_values(":yes", AttributeValue::Bool(true))
         .expression_attribute_values(":v", version());
-    let (place_is_free, update) = match previous {
-        None => ("attribute_not_exists(last_seq)", update),
-        Some(row) => ("last_seq = :previous", update.expression_attribute_values(":previous", number(row.end.seq))),
-    };
-    let conditions: Vec<&str> = std::iter::once(place_is_free).chain(condition).collect();
-    update.condition_expression(conditions.join(" AND "))
+    let (condition, update) = still_ends(update, *previous, condition);
+    update.condition_expression(condition)
 }

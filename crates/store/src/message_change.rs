@@ -7,11 +7,13 @@ use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::builders::{PutBuilder, UpdateBuilder};
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
 use domain::{Change, Draft, Look, Membership, MessageEntry, Place, Wanted, preview};
-use wire::{Seq, Timestamp, UserId};
+use wire::{Kind, Seq, Timestamp, UserId};
 
 use crate::item::{VERSION, number, text, version};
 use crate::media::media_delete;
-use crate::message_append::{AppendOutcome, NOT_BLOCKED, NewEntry, PENDING, begin, commit, own_marks, with_count};
+use crate::message_append::{
+    AppendOutcome, NOT_BLOCKED, NewEntry, PENDING, SILENT, begin, commit, own_marks, with_count,
+};
 use crate::transaction::{delete, put, update};
 use crate::{Error, Store};
 
@@ -46,7 +48,9 @@ fn writes(store: &Store, alter: &Alter<'_>) -> Result<Vec<TransactWriteItem>, Bu
         writes.push(update(other_row_update(store, alter, other))?);
     }
     writes.push(update(target_update(store, draft, place, alter.target, alter.change, None))?);
-    let is_of_text = matches!(alter.change, Change::Edit { .. } | Change::Delete);
+    // No operator could read a copy of sealed bytes.
+    let is_of_text =
+        matches!(alter.change, Change::Edit { .. } | Change::Delete) && alter.target.message.kind != Kind::Sealed;
     if let Some(until) = alter.kept_until.filter(|_| is_of_text) {
         writes.push(put(audit_put(store, place, alter.target, until))?);
     }
@@ -63,9 +67,6 @@ pub(crate) fn carried_delete(
     let carried = target.message.media.as_ref().filter(|_| matches!(change, Change::Delete));
     carried.map(|media| delete(media_delete(store, &media.media_id))).transpose()
 }
-
-/// The conversation ends with a silent entry now; what the chat list shows stays.
-const SILENT: &str = "SET last_seq = :seq, silent_seq = :seq, silent_at = :at, shown_seq = :shown";
 
 fn own_row_update(store: &Store, alter: &Alter) -> UpdateBuilder {
     let own = alter.entry.audience.own();
@@ -93,7 +94,8 @@ fn other_row_update(store: &Store, alter: &Alter, other: &UserId) -> UpdateBuild
     };
     let mut removes = "";
     let unread = |row: &Membership| Some((row.clone(), row.unread_without(target)?));
-    let row = alter.others.iter().find(|row| row.user_id == *other && alter.target.entry.sender_id != *other);
+    let counted = alter.target.message.counts() && alter.target.entry.sender_id != *other;
+    let row = alter.others.iter().find(|row| row.user_id == *other && counted);
     if let Some((row, unread)) = row.and_then(unread) {
         expression.push_str(", unread = :unread");
         condition.push_str(" AND read_seq = :was_read");

@@ -8,15 +8,15 @@ use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, Select};
 use domain::limits::PAGE_BYTES_MAX;
 use domain::{
-    Body, ConnectionId, Counted, Deleted, Entry, GroupInfo, MessageBody, Place, ReactionTally, SystemBody, Target,
-    names,
+    Body, CommitBody, ConnectionId, Counted, Deleted, Entry, GroupInfo, MessageBody, MessageEntry, Place,
+    ReactionTally, SystemBody, Target, names,
 };
 use futures_util::future::try_join_all;
-use wire::{ClientMsgId, ConversationId, Emoji, HistoryFrom, Kind, MessageId, Seq, Side, UserId};
+use wire::{Bytes, ClientMsgId, ConversationId, Emoji, HistoryFrom, Kind, MessageId, Seq, Side, UserId};
 
 use crate::batch::{self, READS_MAX};
 use crate::error::CallResult as _;
-use crate::item::{Item, Reader, VERSION, number, readable, text, version};
+use crate::item::{Item, Reader, VERSION, binary, number, readable, text, version};
 use crate::{Error, Store, if_readable};
 
 /// A part of a history.
@@ -57,7 +57,12 @@ async fn get_item(store: &Store, conversation: &ConversationId, seq: Seq) -> Res
 async fn with_targets(store: &Store, conversation: &ConversationId, listed: Listed) -> Result<Listed, Error> {
     let edited = |entry: &Entry| match &entry.body {
         Body::Edit { target, .. } => Some(target.seq),
-        Body::Message(_) | Body::Delete { .. } | Body::Reaction { .. } | Body::System(_) | Body::Other { .. } => None,
+        Body::Message(_)
+        | Body::Delete { .. }
+        | Body::Reaction { .. }
+        | Body::System(_)
+        | Body::Commit(_)
+        | Body::Other { .. } => None,
     };
     let wanted: BTreeSet<Seq> = listed.messages.iter().filter_map(edited).collect();
     if wanted.is_empty() {
@@ -165,7 +170,7 @@ pub async fn next(store: &Store, conversation: &ConversationId, behind: Seq, lim
 
 /// Returns the minimum of the messages' bytes in a page.
 fn bytes(messages: &[Entry]) -> usize {
-    messages.iter().map(|message| message.text().len() + ENVELOPE_BYTES).sum()
+    messages.iter().map(|message| message.written_bytes() + ENVELOPE_BYTES).sum()
 }
 
 /// Where to read on.
@@ -290,8 +295,8 @@ pub async fn count_in_view(
     Ok(Counted { messages: items.len() as u64, mentions: items.iter().filter(is_named).count() as u64 })
 }
 
-/// Messages: the kinds that count.
-const COUNTS: &str = "kind IN (:text, :image, :file, :voice)";
+/// Messages: the kinds that count. A sealed entry can be silent.
+const COUNTS: &str = "kind IN (:text, :image, :file, :voice, :sealed) AND attribute_not_exists(silent)";
 
 fn of_messages(query: QueryFluentBuilder) -> QueryFluentBuilder {
     Kind::MESSAGES
@@ -370,7 +375,7 @@ pub(crate) fn item(entry: &Entry) -> Item {
         ("sender_id".to_owned(), text(sender_id.as_str())),
         ("kind".to_owned(), text(entry.kind().as_str())),
         // An edit's text is in its target's row. The version before this one knows of no entry without a body.
-        ("body".to_owned(), text(entry.message().map_or("", |entry| &entry.message.text))),
+        ("body".to_owned(), body_value(entry)),
         ("sent_at".to_owned(), number(sent_at.millis())),
         (VERSION.to_owned(), version()),
     ]);
@@ -383,6 +388,7 @@ pub(crate) fn item(entry: &Entry) -> Item {
             ("emoji_before", emoji_before.as_ref().map(|emoji| text(emoji.as_str()))),
         ],
         Body::System(system) => of_system(system),
+        Body::Commit(commit) => of_commit(commit),
     };
     let target = entry.target();
     let mentions = entry.mentions().iter().map(|id| text(id.as_str())).collect::<Vec<_>>();
@@ -408,7 +414,22 @@ fn of_message(message: &MessageBody) -> Attributes {
         ("media", message.media.as_ref().and_then(|media| serde_json::to_string(media).ok()).map(text)),
         ("reply_to", message.reply_to.map(number)),
         ("recipient", message.recipient.as_ref().map(|id| text(id.as_str()))),
+        ("epoch", message.epoch.map(number)),
+        ("silent", message.silent.then_some(AttributeValue::Bool(true))),
     ]
+}
+
+/// Returns the body of a new entry. A sealed message is bytes: a text would take a third more.
+fn body_value(entry: &Entry) -> AttributeValue {
+    let Some(MessageEntry { message, .. }) = entry.message() else { return text("") };
+    let sealed = if message.kind == Kind::Sealed { Bytes::parse(&message.text) } else { None };
+    sealed.map_or_else(|| text(&message.text), |bytes| binary(&bytes))
+}
+
+fn of_commit(body: &CommitBody) -> Attributes {
+    let CommitBody { epoch, commit, welcome, tree } = body;
+    let bytes = |bytes: &Option<Bytes>| bytes.as_ref().map(binary);
+    vec![("epoch", Some(number(epoch))), ("commit", bytes(commit)), ("welcome", bytes(welcome)), ("tree", bytes(tree))]
 }
 
 fn of_system(body: &SystemBody) -> Attributes {
@@ -445,7 +466,9 @@ fn body(row: &Reader) -> Result<Body, Error> {
         Ok(Target { seq: row.seq("target_seq")?, sender_id })
     };
     Ok(match Kind::stored(row.text("kind")?) {
-        kind @ (Kind::Text | Kind::Image | Kind::File | Kind::Voice) => Body::Message(Box::new(message(row, kind)?)),
+        kind @ (Kind::Text | Kind::Image | Kind::File | Kind::Voice | Kind::Sealed) => {
+            Body::Message(Box::new(message(row, kind)?))
+        }
         Kind::Edit => Body::Edit {
             target: target()?,
             text: row.text("body")?.to_owned(),
@@ -461,6 +484,12 @@ fn body(row: &Reader) -> Result<Body, Error> {
             emoji_before: row.optional("emoji_before", emoji)?,
         },
         Kind::System => Body::System(Box::new(system(row)?)),
+        Kind::Commit => Body::Commit(Box::new(CommitBody {
+            epoch: row.count("epoch")?,
+            commit: row.optional("commit", Reader::bytes)?,
+            welcome: row.optional("welcome", Reader::bytes)?,
+            tree: row.optional("tree", Reader::bytes)?,
+        })),
         kind @ Kind::Other(_) => {
             Body::Other { target_seq: row.optional("target_seq", Reader::seq)?, message: Box::new(message(row, kind)?) }
         }
@@ -483,8 +512,15 @@ fn message(row: &Reader, kind: Kind) -> Result<MessageBody, Error> {
         tally: ReactionTally { counts: row.optional("reaction_counts", counts)?.unwrap_or_default(), own: None },
         reactions_seq: row.optional("reactions_seq", Reader::seq)?,
         recipient: row.optional("recipient", |row, name| row.parsed(name, UserId::parse))?,
-        ..MessageBody::new(kind, row.text("body")?.to_owned())
+        epoch: row.optional("epoch", Reader::count)?,
+        silent: row.flag("silent")?,
+        ..MessageBody::new(kind, body_text(row)?)
     })
+}
+
+/// A deleted message has no bytes left, and an empty text.
+fn body_text(row: &Reader) -> Result<String, Error> {
+    row.bytes("body").map(|bytes| bytes.to_text()).or_else(|_| row.text("body").map(str::to_owned))
 }
 
 fn system(row: &Reader) -> Result<SystemBody, Error> {

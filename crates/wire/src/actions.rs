@@ -11,12 +11,14 @@ mod ack;
 mod add;
 mod channels;
 mod claim_keys;
+mod commit;
 mod create;
 mod delete;
 mod device;
 mod download;
 mod drain;
 mod edit;
+mod group_info;
 mod history;
 mod inbox;
 mod join;
@@ -46,12 +48,14 @@ pub use ack::*;
 pub use add::*;
 pub use channels::*;
 pub use claim_keys::*;
+pub use commit::*;
 pub use create::*;
 pub use delete::*;
 pub use device::*;
 pub use download::*;
 pub use drain::*;
 pub use edit::*;
+pub use group_info::*;
 pub use history::*;
 pub use inbox::*;
 pub use join::*;
@@ -279,6 +283,12 @@ registry! {
     /// Ends the keys of one of the user's devices. Safe to repeat.
     "remove_keys": RemoveKeys(RemoveKeysRequest) -> RemoveKeysResult, in "keys",
         like r#"{"action":"remove_keys","id":"r1","device_id":"firefox-7f3a"}"#;
+    /// Changes the keys of a sealed conversation, or seals a plain one. Sent again with the same fields: the same reply.
+    "commit": Commit(CommitRequest) -> CommitResult, in "keys",
+        like r#"{"action":"commit","id":"r1","to":"bob","client_msg_id":"7b12","epoch":0,"welcome":"AAEAAw==","group_info":"AAEABA==","tree":"QAEB"}"#;
+    /// The newest keys of a sealed conversation, with which a device joins by itself.
+    "group_info": GroupInfo(GroupInfoRequest) -> GroupInfoResult, in "keys",
+        like r#"{"action":"group_info","id":"r1","conversation_id":"dm_x"}"#;
     /// Whether anything is pending; also keeps an idle socket open.
     "ping": Ping(PingRequest) -> PingResult, in "drain",
         like r#"{"action":"ping","id":"r1"}"#;
@@ -326,7 +336,7 @@ served! {
     "device": DeviceAction { Device(DeviceRequest), }
     "keys": KeysAction {
         PublishKeys(PublishKeysRequest), ClaimKeys(ClaimKeysRequest), ListKeys(ListKeysRequest),
-        RemoveKeys(RemoveKeysRequest),
+        RemoveKeys(RemoveKeysRequest), Commit(CommitRequest), GroupInfo(GroupInfoRequest),
     }
     "media": MediaAction { Upload(UploadRequest), Uploaded(UploadedRequest), Download(DownloadRequest), }
     "group": GroupAction {

@@ -5,6 +5,10 @@ use std::fmt;
 use data_encoding::BASE64;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+#[cfg(feature = "schema")]
+pub(crate) const BASE64_PATTERN: &str =
+    "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
+
 /// Bytes, in a frame as padded base64 (RFC 4648, section 4). Never in a log.
 #[derive(Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -15,7 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
         with = "String",
         extend(
             "minLength" = 1,
-            "pattern" = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$"
+            "pattern" = BASE64_PATTERN
         )
     )
 )]
@@ -31,6 +35,11 @@ impl Bytes {
 
     pub fn as_slice(&self) -> &[u8] {
         &self.0
+    }
+
+    /// Returns their one form.
+    pub fn to_text(&self) -> String {
+        BASE64.encode(&self.0)
     }
 }
 
@@ -48,7 +57,7 @@ impl fmt::Debug for Bytes {
 
 impl Serialize for Bytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&BASE64.encode(&self.0))
+        serializer.serialize_str(&self.to_text())
     }
 }
 

@@ -11,6 +11,7 @@ use crate::time::Timestamp;
 /// A conversation, as the chat list shows it to one of its members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[expect(clippy::struct_excessive_bools, reason = "the fields of a frame")]
 pub struct Conversation {
     pub conversation_id: ConversationId,
     pub kind: ConversationKind,
@@ -59,6 +60,13 @@ pub struct Conversation {
     /// The member has blocked `peer_id`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub blocked: bool,
+    /// The conversation is sealed: it takes encrypted messages only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub encrypted: bool,
+    /// The number of commits of a sealed conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = crate::limits::EPOCH_MAX)))]
+    pub epoch: Option<u64>,
 }
 
 /// A channel, as the list of channels shows it to one of its members.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::actions::Reply;
 use crate::event::ServerEvent;
-use crate::ids::{RequestId, UserId};
+use crate::ids::{ConversationId, RequestId, Seq, UserId};
 use crate::json::to_json;
 use crate::refusal::Refusal;
 
@@ -25,12 +25,16 @@ pub fn reply_frame(action: &str, id: Option<&RequestId>, result: &Reply) -> Stri
 
 /// The frame that answers a request that did not succeed. `action` and `id` where they could be read.
 pub fn error_frame(action: Option<&str>, id: Option<&RequestId>, refusal: &Refusal) -> String {
+    let (epoch, last_seq) = refusal.epoch().unzip();
     let error = Problem {
         code: refusal.code().to_owned(),
         message: refusal.to_string(),
         retryable: refusal.retryable(),
         retry_after_ms: refusal.retry_after_ms(),
         users: refusal.users().to_vec(),
+        conversation_id: refusal.conversation_id().cloned(),
+        epoch,
+        last_seq,
     };
     to_json(&ErrorFrame { kind: "error", action, id, error })
 }
@@ -68,6 +72,16 @@ pub struct Problem {
     /// The users whom the code is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<UserId>,
+    /// With `stale_epoch`, the conversation, if it exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<ConversationId>,
+    /// With `stale_epoch`, the number of the conversation's commits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(max = crate::limits::EPOCH_MAX)))]
+    pub epoch: Option<u64>,
+    /// With `stale_epoch`, the `seq` of the conversation's last entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_seq: Option<Seq>,
 }
 
 /// A frame from the server, as a client reads it.
@@ -131,7 +145,7 @@ mod tests {
             version: None,
         };
         assert_snapshot!(reply_frame("send", Some(&id()), &sent.into()), @r#"{"type":"reply","action":"send","id":"r1","result":{"conversation_id":"dm_x","seq":42,"message_id":"0198","sent_at":"2025-11-20T10:00:00.123Z","duplicate":false}}"#);
-        let pong = PingResult { pending: true, server_time: Timestamp::from_millis(0) };
+        let pong = PingResult { pending: true, server_time: Timestamp::from_millis(0), features: None };
         assert_snapshot!(reply_frame("ping", None, &pong.into()), @r#"{"type":"reply","action":"ping","result":{"pending":true,"server_time":"1970-01-01T00:00:00.000Z"}}"#);
         let inbox = InboxResult { conversations: vec![], next_cursor: None };
         assert_snapshot!(reply_frame("inbox", None, &inbox.into()), @r#"{"type":"reply","action":"inbox","result":{"conversations":[],"next_cursor":null}}"#);

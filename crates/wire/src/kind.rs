@@ -23,13 +23,17 @@ pub enum Kind {
     Reaction,
     /// Something happened to the group.
     System,
+    /// A message that only devices of the members can read, or a silent entry of theirs.
+    Sealed,
+    /// The keys of a sealed conversation changed.
+    Commit,
     /// A kind that this version does not know. Clients show nothing for it.
     Other(String),
 }
 
 impl Kind {
-    /// The kinds of messages: what a `send` may be, and what counts.
-    pub const MESSAGES: [Self; 4] = [Self::Text, Self::Image, Self::File, Self::Voice];
+    /// The kinds of messages: what a `send` may be, and what counts. A sealed entry counts unless it is silent.
+    pub const MESSAGES: [Self; 5] = [Self::Text, Self::Image, Self::File, Self::Voice, Self::Sealed];
 
     /// A kind that this version sends.
     pub fn of_request(text: &str) -> Option<Self> {
@@ -38,7 +42,7 @@ impl Kind {
 
     /// A kind of message that carries something.
     pub fn of_media(text: &str) -> Option<Self> {
-        Self::of_request(text).filter(|kind| *kind != Self::Text)
+        Self::of_request(text).filter(|kind| !matches!(kind, Self::Text | Self::Sealed))
     }
 
     /// Any kind, as it was stored.
@@ -52,23 +56,33 @@ impl Kind {
             "delete" => Self::Delete,
             "reaction" => Self::Reaction,
             "system" => Self::System,
+            "sealed" => Self::Sealed,
+            "commit" => Self::Commit,
             other => Self::Other(other.to_owned()),
         }
     }
 
-    /// Whether the entry counts as unread, and causes a push. An unknown kind does neither.
+    /// Whether the entry counts as unread, and causes a push. An unknown kind does neither. A sealed entry counts as its
+    /// reader finds it once it is opened.
     pub fn counts(&self) -> bool {
         match self {
             Self::Text | Self::Image | Self::File | Self::Voice => true,
-            Self::Edit | Self::Delete | Self::Reaction | Self::System | Self::Other(_) => false,
+            Self::Edit
+            | Self::Delete
+            | Self::Reaction
+            | Self::System
+            | Self::Sealed
+            | Self::Commit
+            | Self::Other(_) => false,
         }
     }
 
-    /// Whether the entry can be the last message of the chat list. An unknown kind can't.
+    /// Whether the entry can be the last message of the chat list. An unknown kind can't, nor a sealed entry that is not
+    /// opened.
     pub fn is_listed(&self) -> bool {
         match self {
             Self::Text | Self::Image | Self::File | Self::Voice | Self::System => true,
-            Self::Edit | Self::Delete | Self::Reaction | Self::Other(_) => false,
+            Self::Edit | Self::Delete | Self::Reaction | Self::Sealed | Self::Commit | Self::Other(_) => false,
         }
     }
 
@@ -82,6 +96,8 @@ impl Kind {
             Self::Delete => "delete",
             Self::Reaction => "reaction",
             Self::System => "system",
+            Self::Sealed => "sealed",
+            Self::Commit => "commit",
             Self::Other(kind) => kind,
         }
     }

@@ -122,6 +122,13 @@ limits! {
     /// The number of key packages at or below which a device gets `keys.low`.
     pub const KEYS_LOW: u64 = 5;
 
+    /// The bytes of a sealed entry: 16,384 characters.
+    pub const SEALED_BYTES_MAX: usize = 12 * 1024;
+    /// The bytes of a commit, its welcome, group info and tree, in characters of base64 together.
+    pub const COMMIT_CHARS_MAX: usize = 24 * 1024;
+    /// The number of commits of a conversation.
+    pub const EPOCH_MAX: u64 = (1 << 53) - 1;
+
     /// Conversations in one `ack`, and so also in one page of a drain: a page can be acknowledged by the next request.
     pub const ACK_ENTRIES_MAX: usize = 25;
     /// Conversations in one page of the chat list.

@@ -88,7 +88,14 @@ impl Form {
             Kind::Image => Some(Self::IMAGE),
             Kind::Voice => Some(Self::VOICE),
             Kind::File => Some(Self::FILE),
-            Kind::Text | Kind::Edit | Kind::Delete | Kind::Reaction | Kind::System | Kind::Other(_) => None,
+            Kind::Text
+            | Kind::Edit
+            | Kind::Delete
+            | Kind::Reaction
+            | Kind::System
+            | Kind::Sealed
+            | Kind::Commit
+            | Kind::Other(_) => None,
         }
     }
 
@@ -312,6 +319,8 @@ pub(crate) mod schema {
     use serde_json::{Map, Value, json};
 
     use super::{Form, IMAGE_TYPES, Need};
+    use crate::bytes::BASE64_PATTERN;
+    use crate::limits::SEALED_BYTES_MAX;
 
     fn mime(kind: &str) -> Value {
         match kind {
@@ -346,15 +355,25 @@ pub(crate) mod schema {
     }
 
     fn with_media(kind: &'static str, form: &Form) -> (&'static str, Value) {
-        (kind, json!({"required": ["media"], "properties": {"media": media(kind, form)}}))
+        let media = json!({"media": media(kind, form)});
+        (kind, json!({"required": ["media"], "properties": media, "not": without(&["epoch", "silent"])}))
+    }
+
+    /// Returns a schema of which none of these fields is a part.
+    fn without(fields: &[&str]) -> Value {
+        let each: Vec<Value> = fields.iter().map(|field| json!({"required": [field]})).collect();
+        json!({"anyOf": each})
     }
 
     /// Adds the rules of a message.
     pub(crate) fn of_message(schema: &mut schemars::Schema) {
-        let text = json!({"properties": {"body": {"minLength": 1}}, "not": {"required": ["media"]}});
+        let text = json!({"properties": {"body": {"minLength": 1}}, "not": without(&["media", "epoch", "silent"])});
+        let body = json!({"minLength": 1, "maxLength": SEALED_BYTES_MAX.div_ceil(3) * 4, "pattern": BASE64_PATTERN});
+        let refused = without(&["media", "reply_to", "mentions", "data", "frank"]);
+        let sealed = json!({"required": ["epoch"], "properties": {"body": body}, "not": refused});
         let kinds = [("image", &Form::IMAGE), ("voice", &Form::VOICE), ("file", &Form::FILE)];
         let with = kinds.into_iter().map(|(kind, form)| with_media(kind, form));
-        by_kind(schema, std::iter::once(("text", text)).chain(with).collect());
+        by_kind(schema, [("text", text), ("sealed", sealed)].into_iter().chain(with).collect());
     }
 
     /// Adds the rules of an upload.

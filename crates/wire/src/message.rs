@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bytes::Bytes;
 use crate::emoji::Emoji;
 use crate::group::System;
 use crate::ids::{ClientMsgId, ConversationId, MessageId, Seq, UserId};
@@ -19,10 +20,10 @@ pub struct Message {
     pub seq: Seq,
     pub message_id: MessageId,
     pub sender_id: UserId,
-    /// `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, or one that came later: a client shows nothing for a kind that it does not know.
+    /// `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, `sealed`, `commit`, or one that came later: a client shows nothing for a kind that it does not know.
     pub kind: Kind,
     /// The text of a message, or the caption of an image, a file or a voice note. An edit has the current text of its
-    /// target. Empty if there is no text, or none any more.
+    /// target. A sealed entry has its bytes in base64. Empty if there is no text, or none any more.
     pub body: String,
     /// Never goes back within a conversation.
     pub sent_at: Timestamp,
@@ -73,6 +74,22 @@ pub struct Message {
     /// The event of a system entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<System>,
+    /// A sealed entry that does not count: no unread message, no push, no last message. A commit is always silent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub silent: bool,
+    /// The epoch of a sealed entry, or the one that a commit begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = crate::limits::EPOCH_MAX)))]
+    pub epoch: Option<u64>,
+    /// The bytes of a commit. Left out of a birth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<Bytes>,
+    /// The welcome of the devices that a commit adds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub welcome: Option<Bytes>,
+    /// The tree of the epoch that a commit begins, if the commit has a welcome.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<Bytes>,
 }
 
 impl Message {
@@ -107,6 +124,11 @@ impl Message {
             emoji_before: None,
             mentions: vec![],
             system: None,
+            silent: false,
+            epoch: None,
+            commit: None,
+            welcome: None,
+            tree: None,
         }
     }
 }
@@ -187,6 +209,11 @@ mod tests {
             emoji_before: Some(emoji),
             mentions: (10..21).map(|n| UserId::parse(&format!("{n}{}", longest(126))).unwrap()).collect(),
             system: None,
+            silent: true,
+            epoch: Some(crate::limits::EPOCH_MAX),
+            commit: None,
+            welcome: None,
+            tree: None,
         };
         assert!(body_fits(&message.body));
         assert!(mentions_fit(&message.mentions));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use crate::ids::UserId;
+use crate::ids::{ConversationId, Seq, UserId};
 
 /// Every reason, with a stable code. The texts are for the client's developer: they name the field and the limit, and
 /// carry nothing of the request's content and no internal details.
@@ -41,6 +41,10 @@ pub enum Refusal {
     NoKeys { users: Vec<UserId> },
     /// Ten devices of the user have keys.
     DeviceLimit,
+    /// Content in the clear for a sealed conversation, or where the deployment requires encryption.
+    EncryptionRequired,
+    /// The conversation, if there is one, has another epoch, and ends with `last_seq`.
+    StaleEpoch { conversation_id: Option<ConversationId>, epoch: u64, last_seq: Seq },
     /// Too many requests, messages, first messages to strangers or uploads of this user. Accepted again after `retry_after_ms`.
     RateLimited { retry_after_ms: u64 },
     /// Others wrote the same at every one of the server's tries, or a `read` has only come a part of its way.
@@ -74,6 +78,8 @@ impl Refusal {
             Self::DeviceRequired => "device_required",
             Self::NoKeys { .. } => "no_keys",
             Self::DeviceLimit => "device_limit",
+            Self::EncryptionRequired => "encryption_required",
+            Self::StaleEpoch { .. } => "stale_epoch",
             Self::RateLimited { .. } => "rate_limited",
             Self::Conflict => "conflict",
             Self::Unavailable => "unavailable",
@@ -88,6 +94,16 @@ impl Refusal {
     /// The users whom the code is about.
     pub fn users(&self) -> &[UserId] {
         if let Self::NoKeys { users } = self { users } else { &[] }
+    }
+
+    /// The conversation whose epoch is another one.
+    pub fn conversation_id(&self) -> Option<&ConversationId> {
+        if let Self::StaleEpoch { conversation_id, .. } = self { conversation_id.as_ref() } else { None }
+    }
+
+    /// The epoch of that conversation, and the `seq` of its last entry: 0 and 0 if it does not exist.
+    pub fn epoch(&self) -> Option<(u64, Seq)> {
+        if let Self::StaleEpoch { epoch, last_seq, .. } = self { Some((*epoch, *last_seq)) } else { None }
     }
 
     /// How long to wait before that, where waiting helps.
@@ -123,6 +139,10 @@ impl fmt::Display for Refusal {
             Self::DeviceRequired => f.write_str("device_id: must be set at connect"),
             Self::NoKeys { .. } => f.write_str("users: none of the named users has a device with keys"),
             Self::DeviceLimit => f.write_str("ten devices have keys; remove the keys of one with remove_keys"),
+            Self::EncryptionRequired => f.write_str("kind: the conversation takes encrypted messages only"),
+            Self::StaleEpoch { .. } => {
+                f.write_str("epoch: not the conversation's; read history first, then encrypt again")
+            }
             Self::RateLimited { .. } => f.write_str("too many requests; send the same request again later"),
             Self::Conflict => {
                 f.write_str("the request did not finish in the server's tries; send the same request again")

@@ -5,7 +5,9 @@ mod drain;
 mod ping;
 
 use actions::SendLimits;
-use lambda::{BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Response, answer, sdk_config};
+use lambda::{
+    BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Response, answer, encryption, sdk_config,
+};
 use store::WarmTable;
 use wire::DrainAction;
 
@@ -14,7 +16,9 @@ use wire::DrainAction;
 /// # Errors
 /// [`BadVariable`] names the variable.
 pub async fn start() -> Result<Core, BadVariable> {
-    let core = Core::from_env(&sdk_config().await, SendLimits::default())?;
+    let mut limits = SendLimits::default();
+    limits.encryption = encryption()?;
+    let core = Core::from_env(&sdk_config().await, limits)?;
     core.actions.warm_up(WarmTable::Inbox).await;
     Ok(core)
 }
@@ -27,7 +31,7 @@ pub async fn handle(core: &Core, event: InvocationEvent) -> Result<Response, Dia
     let act = async |caller: &Caller, action, line: &mut EventLine| match action {
         DrainAction::Drain(request) => drain::drain(core, caller, &request, line).await,
         DrainAction::Ack(request) => ack::ack(core, caller, &request, line).await,
-        DrainAction::Ping(_) => ping::ping(core, caller).await,
+        DrainAction::Ping(request) => ping::ping(core, caller, &request).await,
     };
     answer(&core.actions.clock, &core.limiter, event, act).await
 }

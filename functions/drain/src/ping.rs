@@ -3,9 +3,10 @@
 use domain::Failure;
 use lambda::{Caller, Core};
 use store::inbox;
-use wire::{PingResult, Reply};
+use wire::{PingRequest, PingResult, Reply};
 
-pub(crate) async fn ping(core: &Core, caller: &Caller) -> Result<Reply, Failure> {
+pub(crate) async fn ping(core: &Core, caller: &Caller, request: &PingRequest) -> Result<Reply, Failure> {
     let pending = inbox::has_pending(&core.actions.store, &caller.user).await?;
-    Ok(PingResult { pending, server_time: core.actions.clock.now() }.into())
+    let features = request.features.then(|| core.actions.limits.encryption.features());
+    Ok(PingResult { pending, server_time: core.actions.clock.now(), features }.into())
 }

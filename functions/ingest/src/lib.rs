@@ -141,6 +141,8 @@ async fn store(deps: &Deps, record: &Record, line: &mut EventLine) -> Result<(),
         media: None,
         reply_to: None,
         mentions: vec![],
+        epoch: None,
+        silent: false,
     };
     line.conversation_id = Some(conversation_for(&from, &request.target));
     line.user_id = Some(from.clone());

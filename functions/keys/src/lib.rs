@@ -1,18 +1,23 @@
-//! `publish_keys`, `claim_keys`, `list_keys` and `remove_keys`: the key directory of end-to-end encryption. A file for
-//! each.
+//! `publish_keys`, `claim_keys`, `list_keys` and `remove_keys`, the key directory of end-to-end encryption, in a file
+//! each; `commit` and `group_info`, the keys of a conversation.
 //!
-//! The server does not know the contents of a package. A package goes to one claim, and to none after its expiry.
+//! The server does not know the contents of a package or a commit. A package goes to one claim, and to none after its
+//! expiry.
 
 mod claim;
+mod commit;
 mod list;
 mod publish;
 mod remove;
 
+use std::time::Duration;
+
 use actions::{Actions, SendLimits};
-use domain::{DeviceKeys, Encryption, Failure, Rate};
+use domain::{DeviceKeys, Failure, Rate};
 use futures_util::future::try_join_all;
 use lambda::{
-    BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Limiter, Response, answer, env, rate, sdk_config,
+    BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Limiter, Response, answer, encryption, env,
+    rate, sdk_config,
 };
 use store::{WarmTable, keys};
 use wire::{DeviceId, KeysAction, Refusal, Timestamp, UserId};
@@ -22,7 +27,6 @@ use wire::{DeviceId, KeysAction, Refusal, Timestamp, UserId};
 pub struct Deps {
     pub actions: Actions,
     pub limiter: Limiter,
-    pub encryption: Encryption,
     pub rates: KeyRates,
 }
 
@@ -41,19 +45,20 @@ pub struct KeyRates {
 /// # Errors
 /// [`BadVariable`] names the variable.
 pub async fn start() -> Result<Deps, BadVariable> {
-    let Core { actions, limiter } = Core::from_env(&sdk_config().await, SendLimits::default())?;
-    let encryption = Encryption::parse(&env("ENCRYPTION")?);
-    let encryption = encryption.map_err(|invalid| BadVariable::new("ENCRYPTION", invalid.to_string()))?;
+    let mut limits = SendLimits::new(rate("SEND_RATE", env)?, rate("FIRST_MESSAGE_RATE", env)?, Duration::ZERO, 0);
+    (limits.encryption, limits.commits, limits.births) =
+        (encryption()?, rate("COMMIT_RATE", env)?, rate("BIRTH_RATE", env)?);
+    let Core { actions, limiter } = Core::from_env(&sdk_config().await, limits)?;
     let rates = KeyRates {
         claims: rate("CLAIM_RATE", env)?,
         packages: rate("KEY_PACKAGE_RATE", env)?,
         devices: rate("KEY_DEVICE_RATE", env)?,
     };
     actions.warm_up(WarmTable::Keys).await;
-    Ok(Deps { actions, limiter, encryption, rates })
+    Ok(Deps { actions, limiter, rates })
 }
 
-/// Handles one event on the routes of the key directory.
+/// Handles one event on the routes of end-to-end encryption.
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.
@@ -63,6 +68,8 @@ pub async fn handle(deps: &Deps, event: InvocationEvent) -> Result<Response, Dia
         KeysAction::ClaimKeys(request) => claim::claim(deps, caller, request, line).await,
         KeysAction::ListKeys(_) => list::list(deps, caller).await,
         KeysAction::RemoveKeys(request) => remove::remove(deps, caller, request).await,
+        KeysAction::Commit(request) => commit::commit(deps, caller, request, line).await,
+        KeysAction::GroupInfo(request) => commit::group_info(deps, caller, request, line).await,
     };
     answer(&deps.actions.clock, &deps.limiter, event, act).await
 }
@@ -78,7 +85,7 @@ impl Deps {
     }
 
     fn check_on(&self) -> Result<(), Refusal> {
-        if self.encryption.is_on() { Ok(()) } else { Err(Refusal::Forbidden) }
+        if self.actions.limits.encryption.is_on() { Ok(()) } else { Err(Refusal::Forbidden) }
     }
 
     /// Returns the devices with keys that have not all expired.

@@ -14,7 +14,7 @@ use actions::{Actions, SendLimits};
 use domain::Rate;
 use lambda::{
     BadVariable, BatchResponse, Caller, Core, Diagnostic, EventLine, InvocationEvent, LambdaEvent, Limiter,
-    NotFromApiGateway, Response, WebSocketEvent, answer, count, env, rate, sdk_config,
+    NotFromApiGateway, Response, WebSocketEvent, answer, count, encryption, env, rate, sdk_config,
 };
 use objects::Objects;
 use queue::Failures;
@@ -50,7 +50,9 @@ pub struct UploadLimits {
 /// [`BadVariable`] names the variable.
 pub async fn start() -> Result<Deps, BadVariable> {
     let sdk = sdk_config().await;
-    let Core { actions, limiter } = Core::from_env(&sdk, SendLimits::default())?;
+    let mut send_limits = SendLimits::default();
+    send_limits.encryption = encryption()?;
+    let Core { actions, limiter } = Core::from_env(&sdk, send_limits)?;
     let objects = Objects::from_sdk(&sdk, env("MEDIA_BUCKET")?);
     let bytes_max = u64::try_from(count("MEDIA_MAX_MIB")?).unwrap_or(u64::MAX).saturating_mul(MIB);
     let limits = UploadLimits { bytes_max, mib: rate("UPLOAD_RATE", env)? };

@@ -41,7 +41,7 @@ async fn new(deps: &Deps, user: &UserId, announced: NewUpload, line: &mut EventL
     }
     check_parts(bytes, &sha256, &parts)?;
     let conversation_id = line.conversation_id.insert(conversation_for(user, &target)).clone();
-    deps.actions.access(user, &conversation_id).await?.check_upload(&target)?;
+    deps.actions.access(user, &conversation_id).await?.check_upload(user, &target, deps.actions.limits.encryption)?;
     count(deps, user, bytes).await?;
     let now = deps.actions.clock.now();
     let mut row = MediaRow {
@@ -118,7 +118,7 @@ async fn copy(
 ) -> Result<UploadResult, Failure> {
     let CopyOf { conversation_id: source, seq } = copy_of;
     let conversation_id = line.conversation_id.insert(conversation_for(user, target)).clone();
-    deps.actions.access(user, &conversation_id).await?.check_upload(target)?;
+    deps.actions.access(user, &conversation_id).await?.check_upload(user, target, deps.actions.limits.encryption)?;
     if !deps.actions.visible(user, source).await?.contains(*seq) {
         return Err(Refusal::Gone.into());
     }

@@ -10,8 +10,8 @@ mod send;
 use actions::Appended;
 use change::{apply, delete, edit, react};
 use lambda::{
-    BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Response, answer, kept_for, sdk_config,
-    send_limits,
+    BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Response, answer, encryption, kept_for,
+    sdk_config, send_limits,
 };
 use store::WarmTable;
 use wire::{DeleteResult, EditResult, ReactResult, SendAction, SendResult, Timestamp};
@@ -21,7 +21,9 @@ use wire::{DeleteResult, EditResult, ReactResult, SendAction, SendResult, Timest
 /// # Errors
 /// [`BadVariable`] names the variable.
 pub async fn start() -> Result<Core, BadVariable> {
-    let core = Core::from_env(&sdk_config().await, send_limits(kept_for()?)?)?;
+    let mut limits = send_limits(kept_for()?)?;
+    limits.encryption = encryption()?;
+    let core = Core::from_env(&sdk_config().await, limits)?;
     core.actions.warm_up(WarmTable::Inbox).await;
     Ok(core)
 }

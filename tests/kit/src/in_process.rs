@@ -43,6 +43,8 @@ pub struct Limits {
     pub uploads: Rate,
     pub encryption: Encryption,
     pub keys: KeyRates,
+    pub commits: Rate,
+    pub births: Rate,
 }
 
 impl Default for Limits {
@@ -64,6 +66,8 @@ impl Default for Limits {
                 packages: Rate { burst: 1_000, pause: Duration::from_mins(1) },
                 devices: Rate { burst: 20, pause: Duration::from_mins(10) },
             },
+            commits: Rate { burst: 30, pause: Duration::from_secs(30) },
+            births: Rate { burst: 3, pause: Duration::from_hours(1) },
         }
     }
 }
@@ -116,7 +120,7 @@ impl InProcess {
         limits: Limits,
     ) -> Self {
         let store = Store::new(dynamodb, tables(), "WebSocketApi", limits.connections);
-        Self::with(store, management, Phones::new(sns), Objects::new(s3, BUCKET), clock, limits)
+        Self::with(store, management, Phones::new(sns), Objects::new(s3, BUCKET), clock, &limits)
     }
 
     /// Adds the queues for unacceptable messages and failed events, and so `ingest` and `notify`.
@@ -144,7 +148,7 @@ impl InProcess {
     pub fn restarted(&self) -> Self {
         let (store, management) = (self.store.clone(), self.management.clone());
         let (phones, objects) = (self.phones.clone(), self.media.objects.clone());
-        let restarted = Self::with(store, management, phones, objects, self.clock.clone(), self.limits);
+        let restarted = Self::with(store, management, phones, objects, self.clock.clone(), &self.limits);
         match &self.queue {
             Some(sqs) => restarted.with_queue(sqs.clone()),
             None => restarted,
@@ -157,9 +161,9 @@ impl InProcess {
         phones: Phones,
         objects: Objects,
         clock: ManualClock,
-        limits: Limits,
+        limits: &Limits,
     ) -> Self {
-        let Limits { requests, sends, first_messages, .. } = limits;
+        let Limits { requests, sends, first_messages, .. } = *limits;
         let of_rates =
             |sends, firsts| SendLimits::new(sends, firsts, Duration::from_hours(30 * 24), limits.group_members);
         let write_limits = || of_rates(sends, first_messages);
@@ -168,11 +172,15 @@ impl InProcess {
             let (limiter, fanout) = of_process(&store, &management, requests);
             Core { actions: Actions::new(store.clone(), fanout, limits, time()), limiter }
         };
-        let plain = || process(SendLimits::default());
+        let sealing = |mut of: SendLimits| {
+            (of.encryption, of.commits, of.births) = (limits.encryption, limits.commits, limits.births);
+            process(of)
+        };
+        let plain = || sealing(SendLimits::default());
         let connect = plain();
         let of_blocks = SendLimits::new(Rate::UNLIMITED, first_messages, Duration::ZERO, 0);
         Self {
-            send: process(write_limits()),
+            send: sealing(write_limits()),
             drain: plain(),
             read: process(of_blocks),
             inbox: plain(),
@@ -186,7 +194,7 @@ impl InProcess {
                 presence: limits.presence,
             },
             device: of_devices(&phones, plain()),
-            keys: of_keys(plain(), limits),
+            keys: of_keys(sealing(of_rates(sends, first_messages)), limits),
             media: of_media(objects, plain(), limits),
             notify: None,
             admin: of_operators(process(of_rates(Rate::UNLIMITED, Rate::UNLIMITED)).actions),
@@ -198,7 +206,7 @@ impl InProcess {
             phones,
             clock,
             management,
-            limits,
+            limits: *limits,
         }
     }
 
@@ -359,12 +367,12 @@ fn of_devices(phones: &Phones, core: Core) -> device::Deps {
     }
 }
 
-fn of_keys(core: Core, limits: Limits) -> keys::Deps {
+fn of_keys(core: Core, limits: &Limits) -> keys::Deps {
     let Core { actions, limiter } = core;
-    keys::Deps { actions, limiter, encryption: limits.encryption, rates: limits.keys }
+    keys::Deps { actions, limiter, rates: limits.keys }
 }
 
-fn of_media(objects: Objects, core: Core, limits: Limits) -> media::Deps {
+fn of_media(objects: Objects, core: Core, limits: &Limits) -> media::Deps {
     media::Deps {
         actions: core.actions,
         objects,
@@ -401,6 +409,7 @@ fn tables() -> Tables {
         media: "MediaTable".to_owned(),
         watchers: "WatchersTable".to_owned(),
         keys: "KeysTable".to_owned(),
+        epochs: "EpochsTable".to_owned(),
     }
 }
 

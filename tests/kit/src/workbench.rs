@@ -38,15 +38,15 @@ impl Default for Workbench {
 impl Workbench {
     /// With these limits.
     pub fn limited(limits: Limits) -> Self {
-        Self::on(FakeAws::default(), limits)
+        Self::on(FakeAws::default(), &limits)
     }
 
     /// With phones, and the mapping from the inbox table's stream to who rings them.
     pub fn ringing() -> Self {
-        Self::on(FakeAws::streaming(), Limits::default())
+        Self::on(FakeAws::streaming(), &Limits::default())
     }
 
-    fn on(aws: FakeAws, limits: Limits) -> Self {
+    fn on(aws: FakeAws, limits: &Limits) -> Self {
         LISTENER.call_once(listen);
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
         let functions = InProcess::new(
@@ -55,7 +55,7 @@ impl Workbench {
             aws.sns_client(),
             aws.s3_client(),
             clock.clone(),
-            limits,
+            *limits,
         );
         let functions = functions.with_queue(aws.sqs_client());
         Self { aws, clock, functions }

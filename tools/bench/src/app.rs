@@ -39,15 +39,15 @@ impl App {
 
     /// With these limits.
     pub fn limited(pace: Option<Pace>, limits: Limits) -> Self {
-        Self::on(Aws::new(pace), limits)
+        Self::on(Aws::new(pace), &limits)
     }
 
     /// With push to phones.
     pub fn ringing() -> Self {
-        Self::on(Aws::ringing(), Limits::default())
+        Self::on(Aws::ringing(), &Limits::default())
     }
 
-    fn on(aws: Aws, limits: Limits) -> Self {
+    fn on(aws: Aws, limits: &Limits) -> Self {
         let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
         let functions = InProcess::new(
             &aws.dynamodb_client(),
@@ -55,7 +55,7 @@ impl App {
             aws.sns_client(),
             aws.s3_client(),
             clock,
-            limits,
+            *limits,
         );
         let functions = functions.with_queue(aws.sqs_client());
         Self { aws, functions, said: 0 }

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use wire::{
     ACTIONS, AckResult, AddResult, AllowedTo, Bytes, Channel, ChannelsResult, ClaimKeysResult, ClaimedDevice,
-    ClaimedUser, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings, CreateResult,
-    DeleteResult, DeviceId, DeviceResult, Digest, Download, DownloadResult, DrainResult, EditResult, Emoji,
-    GroupMember, HistoryFrom, HistoryResult, InboxResult, JoinBy, JoinResult, KeyDevice, Kind, LastMessage,
-    LeaveResult, ListKeysResult, Media, MediaId, Member, MembersResult, Message, MessageId, MimeType, MutedUntil, Part,
-    PingResult, Presence, PresenceResult, PublishKeysResult, ReactResult, Reaction, ReactionsResult, Reactor,
-    ReadResult, Receipt, ReceiptsResult, Refusal, RemoveKeysResult, RemoveResult, Reply, RequestId, Role, RoleResult,
-    SendResult, Seq, ServerEvent, Settings, SettingsResult, System, Thumbhash, Timestamp, Title, UnwatchResult,
-    UpdateResult, UploadResult, UploadedResult, UserId, UserSettings, WatchResult, error_frame, reply_frame,
+    ClaimedUser, ClientMsgId, CommitResult, Conversation, ConversationId, ConversationKind, ConversationSettings,
+    CreateResult, DeleteResult, DeviceId, DeviceResult, Digest, Download, DownloadResult, DrainResult, EditResult,
+    Emoji, GroupInfoResult, GroupMember, HistoryFrom, HistoryResult, InboxResult, JoinBy, JoinResult, KeyDevice, Kind,
+    LastMessage, LeaveResult, ListKeysResult, Media, MediaId, Member, MembersResult, Message, MessageId, MimeType,
+    MutedUntil, Part, PingResult, Presence, PresenceResult, PublishKeysResult, ReactResult, Reaction, ReactionsResult,
+    Reactor, ReadResult, Receipt, ReceiptsResult, Refusal, RemoveKeysResult, RemoveResult, Reply, RequestId, Role,
+    RoleResult, SendResult, Seq, ServerEvent, Settings, SettingsResult, System, Thumbhash, Timestamp, Title,
+    UnwatchResult, UpdateResult, UploadResult, UploadedResult, UserId, UserSettings, WatchResult, error_frame,
+    reply_frame,
 };
 
 use crate::schema::pascal;
@@ -37,7 +38,7 @@ pub fn examples() -> Vec<Example> {
 }
 
 /// Requests that look otherwise than the registry's example.
-const MORE_REQUESTS: [(&str, &str); 22] = [
+const MORE_REQUESTS: [(&str, &str); 27] = [
     (
         "send",
         r#"{"action":"send","id":"r1","conversation_id":"gr_x","client_msg_id":"7b0e","kind":"text","body":"hi","mentions":["bob"]}"#,
@@ -75,6 +76,20 @@ const MORE_REQUESTS: [(&str, &str); 22] = [
         r#"{"action":"send","id":"r1","conversation_id":"gr_x","client_msg_id":"7b0e","kind":"file","body":"","media":{"media_id":"m_3kx4","mime":"application/pdf","bytes":5113,"sha256":"n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=","name":"tickets.pdf"}}"#,
     ),
     (
+        "send",
+        r#"{"action":"send","id":"r1","conversation_id":"dm_x","client_msg_id":"7b0e","kind":"sealed","epoch":1,"body":"AAEAAg=="}"#,
+    ),
+    (
+        "send",
+        r#"{"action":"send","id":"r1","to":"bob","client_msg_id":"7b0e","kind":"sealed","epoch":1,"silent":true,"body":"AAEAAg=="}"#,
+    ),
+    (
+        "commit",
+        r#"{"action":"commit","id":"r1","conversation_id":"dm_x","client_msg_id":"7b13","epoch":4,"commit":"AAEAAg==","group_info":"AAEABA==","tree":"QAEB"}"#,
+    ),
+    ("group_info", r#"{"action":"group_info","id":"r1","to":"bob"}"#),
+    ("ping", r#"{"action":"ping","id":"r2","features":true}"#),
+    (
         "upload",
         r#"{"action":"upload","id":"r1","conversation_id":"dm_x","kind":"file","mime":"video/mp4","bytes":17000000,"sha256":"n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=","parts":["n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=","n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=","n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg="]}"#,
     ),
@@ -101,7 +116,9 @@ const GATEWAY_ERROR: &str =
 
 fn replies() -> Vec<Example> {
     let answered = ACTIONS.iter().filter(|action| action.replies).map(|action| (action.name, result_of(action.name)));
-    let all = answered.chain([("upload", upload_in_parts().into())]);
+    let features = Some(vec!["encryption".to_owned()]);
+    let listed = PingResult { pending: false, server_time: sent_at(), features };
+    let all = answered.chain([("upload", upload_in_parts().into()), ("ping", listed.into())]);
     all.map(|(action, result)| (format!("{}Reply", pascal(action)), reply_frame(action, Some(&id()), &result)))
         .collect()
 }
@@ -118,7 +135,7 @@ fn result_of(action: &str) -> Reply {
         "drain" => DrainResult { messages: vec![message()], more: false }.into(),
         "read" => ReadResult { unread: 0, mentions: None }.into(),
         "inbox" => {
-            let conversations = vec![conversation(), muted_conversation(), quiet(), group()];
+            let conversations = vec![conversation(), muted_conversation(), quiet(), encrypted(), group()];
             InboxResult { conversations, next_cursor: None }.into()
         }
         "history" => history().into(),
@@ -132,7 +149,9 @@ fn result_of(action: &str) -> Reply {
         "claim_keys" => claimed().into(),
         "list_keys" => ListKeysResult { devices: vec![key_device()] }.into(),
         "remove_keys" => RemoveKeysResult { devices: 1 }.into(),
-        "ping" => PingResult { pending: false, server_time: sent_at() }.into(),
+        "commit" => CommitResult { entry: sent, epoch: 1 }.into(),
+        "group_info" => group_info().into(),
+        "ping" => PingResult { pending: false, server_time: sent_at(), features: None }.into(),
         other => result_of_members(other),
     }
 }
@@ -192,7 +211,7 @@ fn member(user_id: UserId, read: u64) -> Member {
 }
 
 /// Returns each refusal once. A test fails if a code is missing here.
-fn refusals() -> [Refusal; 16] {
+fn refusals() -> [Refusal; 18] {
     [
         Refusal::bad_request("client_msg_id", "is missing"),
         Refusal::TooLarge { field: "body", problem: "must be at most 16 KiB of UTF-8".into() },
@@ -207,6 +226,8 @@ fn refusals() -> [Refusal; 16] {
         Refusal::DeviceRequired,
         Refusal::NoKeys { users: vec![bob()] },
         Refusal::DeviceLimit,
+        Refusal::EncryptionRequired,
+        Refusal::StaleEpoch { conversation_id: Some(conversation_id()), epoch: 2, last_seq: seq(58) },
         Refusal::RateLimited { retry_after_ms: 1000 },
         Refusal::Conflict,
         Refusal::Unavailable,
@@ -232,6 +253,8 @@ fn events() -> Vec<Example> {
         ("MessagesNewEvent", ServerEvent::messages_new(change(Kind::Edit))),
         ("MessagesNewEvent", ServerEvent::messages_new(change(Kind::Delete))),
         ("MessagesNewEvent", ServerEvent::messages_new(change(Kind::Reaction))),
+        ("MessagesNewEvent", ServerEvent::messages_new(sealed())),
+        ("MessagesNewEvent", ServerEvent::messages_new(committed())),
         ("ReceiptDeliveredEvent", ServerEvent::ReceiptDelivered(receipt.clone())),
         ("ReceiptReadEvent", ServerEvent::ReceiptRead(receipt)),
         ("SettingsEvent", ServerEvent::Settings(Settings::Conversation { conversation_id: conversation_id(), set })),
@@ -271,6 +294,8 @@ fn conversation() -> Conversation {
         mute_mentions: false,
         archived: false,
         blocked: false,
+        encrypted: false,
+        epoch: None,
     }
 }
 
@@ -284,6 +309,11 @@ fn muted_conversation() -> Conversation {
 fn quiet() -> Conversation {
     let last_message = LastMessage { preview: String::new(), deleted: true, ..conversation().last_message };
     Conversation { last_message, last_seq: seq(43), ..conversation() }
+}
+
+fn encrypted() -> Conversation {
+    let last_message = LastMessage { kind: Kind::Sealed, preview: String::new(), ..conversation().last_message };
+    Conversation { last_message, encrypted: true, epoch: Some(1), ..conversation() }
 }
 
 fn message() -> Message {
@@ -434,6 +464,25 @@ fn change(kind: Kind) -> Message {
     let emoji = (kind == Kind::Reaction).then(emoji);
     let target_seq = Some(seq(42));
     Message { seq: seq(43), kind, body: body.to_owned(), version, target_seq, emoji, emoji_before, ..message() }
+}
+
+fn sealed() -> Message {
+    Message { kind: Kind::Sealed, epoch: Some(1), body: bytes(2).to_text(), ..message() }
+}
+
+fn committed() -> Message {
+    let (welcome, tree) = (Some(bytes(3)), Some(bytes(5)));
+    let message = Message { kind: Kind::Commit, silent: true, epoch: Some(5), body: String::new(), ..message() };
+    Message { commit: Some(bytes(2)), welcome, tree, ..message }
+}
+
+fn group_info() -> GroupInfoResult {
+    let (group_info, tree) = (bytes(4), bytes(5));
+    GroupInfoResult { conversation_id: conversation_id(), epoch: 5, seq: seq(57), birth_seq: seq(1), group_info, tree }
+}
+
+fn bytes(last: u8) -> Bytes {
+    Bytes::from(vec![0, 1, 0, last])
 }
 
 fn claimed() -> ClaimKeysResult {

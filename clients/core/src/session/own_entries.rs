@@ -16,7 +16,8 @@ pub(super) fn action(queued: &Queued) -> Action {
         Outgoing::Message { target, body, reply_to, mentions, media } => {
             let kind = media.as_ref().map_or(Kind::Text, |upload| upload.kind.clone());
             let media = media.and_then(|upload| upload.media()).map(Box::new);
-            Action::Send(SendRequest { target, client_msg_id, kind, body, media, reply_to, mentions })
+            let (epoch, silent) = (None, false);
+            Action::Send(SendRequest { target, client_msg_id, kind, body, media, reply_to, mentions, epoch, silent })
         }
         Outgoing::Request(action) => action,
     }
@@ -108,5 +109,10 @@ pub(super) fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, 
         emoji_before: None,
         mentions,
         system: happened,
+        silent: false,
+        epoch: None,
+        commit: None,
+        welcome: None,
+        tree: None,
     }
 }

@@ -119,7 +119,7 @@ mod tests {
     fn entries() -> Value {
         let media = json!({"media_id": "m_1", "bytes": 5, "sha256": "x"});
         json!([
-            entry(1, &json!({"kind": "sealed", "media": media, "body": {"for": "alice"}, "client_msg_id": "a"})),
+            entry(1, &json!({"kind": "hologram", "media": media, "body": {"for": "alice"}, "client_msg_id": "a"})),
             entry(2, &json!({"reactions": "many", "version": 2})),
             entry(3, &json!({"sent_at": "soon"})),
             7,
@@ -131,7 +131,7 @@ mod tests {
         let read: Vec<_> = messages.iter().map(|it| (it.seq.value(), &*it.body, it.version)).collect();
         assert_eq!(read, [(1, "", None), (2, "hi", Some(2)), (4, "hi", None)]);
         assert!(
-            matches!(&messages[0], Message { kind: Kind::Other(kind), media: None, client_msg_id: Some(_), .. } if kind == "sealed")
+            matches!(&messages[0], Message { kind: Kind::Other(kind), media: None, client_msg_id: Some(_), .. } if kind == "hologram")
         );
     }
 

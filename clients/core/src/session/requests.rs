@@ -118,7 +118,7 @@ impl Errand {
             Self::Ack(request) => Action::Ack(request.clone()),
             Self::Read { request, .. } => Action::Read(request.clone()),
             Self::Drain(request) => Action::Drain(request.clone()),
-            Self::Ping => Action::Ping(PingRequest {}),
+            Self::Ping => Action::Ping(PingRequest { features: false }),
             Self::Listing(request) => Action::Inbox(request.clone()),
             Self::Repair(request) | Self::Page(request) => Action::History(request.clone()),
             Self::Upload(_, request) => Action::Upload((**request).clone()),
@@ -337,7 +337,7 @@ impl Core {
             self.requests.asked.remove(&id);
             return self.not_ready(&client_msg_id, &problem, now);
         }
-        let Problem { code, message, retryable, retry_after_ms, users: _ } = problem;
+        let Problem { code, message, retryable, retry_after_ms, .. } = problem;
         if let Some(asked) = self.requests.asked.get_mut(&id) {
             asked.unanswered = asked.unanswered.saturating_sub(1);
             // The server may still store another try. The reply counts that comes when no try is left.

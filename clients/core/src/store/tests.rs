@@ -83,6 +83,8 @@ fn row(last: &Message) -> Conversation {
         mute_mentions: false,
         archived: false,
         blocked: false,
+        encrypted: false,
+        epoch: None,
     }
 }
 

@@ -53,7 +53,15 @@ impl Changes {
                 self.reactions.insert(entry.seq, Step { mine: entry.sender_id == *viewer, emoji, before });
             }
             // The known page includes the entry, or the entry changes nothing.
-            Kind::Reaction | Kind::Text | Kind::Image | Kind::File | Kind::Voice | Kind::System | Kind::Other(_) => {}
+            Kind::Reaction
+            | Kind::Text
+            | Kind::Image
+            | Kind::File
+            | Kind::Voice
+            | Kind::System
+            | Kind::Sealed
+            | Kind::Commit
+            | Kind::Other(_) => {}
         }
     }
 

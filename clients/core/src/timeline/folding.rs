@@ -453,7 +453,7 @@ pub(crate) fn queued(entry: &Message) -> Option<Queued> {
             mentions: entry.mentions.clone(),
             media: None,
         },
-        Kind::System | Kind::Other(_) => return None,
+        Kind::System | Kind::Sealed | Kind::Commit | Kind::Other(_) => return None,
     };
     Some(Queued { client_msg_id, outgoing, made_at: entry.sent_at })
 }

@@ -396,12 +396,14 @@ export class Rows {
 const FIELDS: Record<keyof Message, true> = {
   body: true,
   client_msg_id: true,
+  commit: true,
   conversation_id: true,
   deleted_at: true,
   deleted_by: true,
   edited_at: true,
   emoji: true,
   emoji_before: true,
+  epoch: true,
   kind: true,
   media: true,
   mentions: true,
@@ -412,9 +414,12 @@ const FIELDS: Record<keyof Message, true> = {
   sender_id: true,
   sent_at: true,
   seq: true,
+  silent: true,
   system: true,
   target_seq: true,
+  tree: true,
   version: true,
+  welcome: true,
 };
 
 /** Returns what is kept of a message. Fields of a later version can repeat a text that the message no longer has. */

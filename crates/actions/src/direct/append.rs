@@ -1,6 +1,6 @@
 //! A message, appended to a direct conversation.
 
-use domain::{Audience, Draft, Failure, Follows, Place, error_chain};
+use domain::{Audience, Content, Draft, Encryption, Failure, Follows, Place, error_chain};
 use futures_util::future::try_join_all;
 use store::inbox::Standing;
 use store::message_append::{self, Append, FirstMessage, NewEntry};
@@ -41,8 +41,8 @@ pub(crate) async fn append(
             return Err(Refusal::bad_request("reply_to", "must be the seq of a message of this conversation").into());
         }
         let place = Place::following(previous.map(|row| row.end), now, random_bytes());
-        let appended = match admit(store, limits, &standing, &audience, now).await? {
-            Admission::Granted { sends_until, first_message } => {
+        let appended = match admit(store, limits, &standing, &audience, &draft.content, now).await? {
+            Admission::Granted(Counts { sends_until, first_message, commits_until, births_until }) => {
                 let entry = NewEntry {
                     draft: &draft,
                     place: &place,
@@ -50,9 +50,11 @@ pub(crate) async fn append(
                     sends_until,
                     follows: Follows::default(),
                 };
-                message_append::append(store, &Append { entry, previous, first_message }).await?
+                let append = Append { entry, previous, first_message, commits_until, births_until };
+                message_append::append(store, &append).await?
             }
-            // A stored message keeps its reply.
+            // A stored message keeps its reply. A copy can be stored after the row was read, with the epoch in it: so the
+            // idempotency row is read after that.
             Admission::Refused(refusal) => message_append::find(store, &draft).await?.ok_or(refusal)?,
         };
         attempted(appended, place, Follows::default(), Concerned::Audience(audience))
@@ -64,9 +66,18 @@ pub(crate) async fn append(
 /// Whether the sender may write a message now.
 enum Admission {
     /// With what the limits count once the message is sent.
-    Granted { sends_until: Option<Timestamp>, first_message: Option<FirstMessage> },
+    Granted(Counts),
     /// Unless the message was stored before.
     Refused(Refusal),
+}
+
+/// The times until which the sender's rates are filled, with this entry.
+#[derive(Default)]
+struct Counts {
+    sends_until: Option<Timestamp>,
+    first_message: Option<FirstMessage>,
+    commits_until: Option<Timestamp>,
+    births_until: Option<Timestamp>,
 }
 
 /// Decides whether the sender may write this now, by the sender's own row. A first message to another user also depends
@@ -77,17 +88,20 @@ async fn admit(
     limits: &SendLimits,
     standing: &Standing,
     audience: &Audience,
+    content: &Content,
     now: Timestamp,
 ) -> Result<Admission, Failure> {
     if audience.own().is_service() {
-        return Ok(Admission::Granted { sends_until: None, first_message: None });
+        return Ok(Admission::Granted(Counts::default()));
     }
     // A service reads nothing.
-    if standing.blocked || audience.others().iter().any(UserId::is_service) {
+    let is_off = is_sealed(content) && !limits.encryption.is_on();
+    if standing.blocked || is_off || audience.others().iter().any(UserId::is_service) {
         return Ok(Admission::Refused(Refusal::Forbidden));
     }
+    let fits = check_epoch(limits.encryption, standing, audience.own(), content);
     let is_first = standing.membership.is_none() && !audience.others().is_empty();
-    let counted = is_first && !limits.first_messages.is_unlimited();
+    let counted = is_first && fits.is_ok() && !limits.first_messages.is_unlimited();
     if counted {
         // Nothing was stored when the row was read, so no earlier reply exists.
         limits.admit_first(audience.own(), now)?;
@@ -100,14 +114,48 @@ async fn admit(
         return Ok(Admission::Refused(Refusal::Forbidden));
     }
     let take = || {
-        let sends_until = take(&limits.sends, standing.sends_until, now)?;
-        let first_message = if counted { limits.take_first(audience.own(), was_until, now, 1)? } else { None };
-        Ok((sends_until, first_message))
+        fits?;
+        let mut counts = Counts { sends_until: take(&limits.sends, standing.sends_until, now)?, ..Counts::default() };
+        if let Content::Commit(commit) = content {
+            counts.commits_until = take(&limits.commits, standing.commits_until, now)?;
+            if commit.is_birth() {
+                counts.births_until = take(&limits.births, standing.births_until, now)?;
+            }
+        }
+        if counted {
+            counts.first_message = limits.take_first(audience.own(), was_until, now, 1)?;
+        }
+        Ok(counts)
     };
     Ok(match take() {
-        Ok((sends_until, first_message)) => Admission::Granted { sends_until, first_message },
+        Ok(counts) => Admission::Granted(counts),
         Err(refusal) => Admission::Refused(refusal),
     })
+}
+
+fn is_sealed(content: &Content) -> bool {
+    match content {
+        Content::Sealed { .. } | Content::Commit(_) => true,
+        Content::Message { .. } | Content::Change { .. } | Content::Group(_) => false,
+    }
+}
+
+/// Checks that what is sealed is of the conversation's epoch, and that nothing is in the clear where it must not be.
+fn check_epoch(encryption: Encryption, standing: &Standing, user: &UserId, content: &Content) -> Result<(), Refusal> {
+    let row = standing.membership.as_ref();
+    let now = row.map_or(0, |row| row.epoch);
+    let epoch = match content {
+        Content::Sealed { epoch, .. } => *epoch,
+        Content::Commit(commit) => commit.epoch,
+        Content::Message { .. } | Content::Change { .. } | Content::Group(_) => {
+            return encryption.check_clear(user, now);
+        }
+    };
+    if epoch == now {
+        return Ok(());
+    }
+    let conversation_id = row.map(|row| row.conversation_id.clone());
+    Err(Refusal::StaleEpoch { conversation_id, epoch: now, last_seq: row.map_or(Seq::ZERO, |row| row.end.seq) })
 }
 
 /// Whether `user` may write to each of these users.

@@ -42,7 +42,8 @@ pub(crate) async fn change(
         let mut follows = Follows::default();
         // A service reads nothing.
         let blocked = standing.blocked || audience.others().iter().any(UserId::is_service);
-        let rights = Rights { blocked: blocked && !by_operator, moderates: by_operator };
+        let encrypted = limits.encryption.check_clear(user, previous.epoch).is_err();
+        let rights = Rights { blocked: blocked && !by_operator, moderates: by_operator, encrypted };
         let allowed = change.check(user, found.as_ref(), rights);
         let appended = match allowed.and_then(|found| Ok((found, take(&limits.sends, standing.sends_until, now)?))) {
             Ok((target, sends_until)) => {

@@ -76,10 +76,16 @@ pub(crate) async fn plan(
     let (Some(head), Some(own)) = (head, rows.own.as_ref()) else { return Err(Refusal::NotMember.into()) };
     let mut plan = Plan::of(draft.clone().stored(place.clone(), Follows::default()));
     match &draft.content {
-        Content::Message { reply_to, mentions, .. } => check_message(head, own, reply_to.as_ref(), mentions)?,
+        Content::Message { reply_to, mentions, .. } => {
+            check_message(head, own, reply_to.as_ref(), mentions)?;
+            crate::check_clear(actions, draft)?;
+        }
+        // Groups and channels take nothing sealed.
+        Content::Sealed { .. } | Content::Commit(_) => return Err(Refusal::Forbidden.into()),
         Content::Change { target, change } => {
             let found = changeable(&actions.store, &draft.conversation_id, *target).await?;
-            plan = plan_change(draft, own, (change, found), place)?;
+            let encrypted = crate::check_clear(actions, draft).is_err();
+            plan = plan_change(draft, own, (change, found, encrypted), place)?;
         }
         Content::Group(change) => {
             if let Err(not_added) = plan_group(actions, draft, change, (head, own, rows), &mut plan).await? {
@@ -102,7 +108,7 @@ fn check_message(head: &Head, own: &RosterRow, reply_to: Option<&Seq>, mentions:
 fn plan_change(
     draft: &Draft,
     own: &RosterRow,
-    (change, found): (&Change, Option<Entry>),
+    (change, found, encrypted): (&Change, Option<Entry>, bool),
     place: &Place,
 ) -> Result<Plan, Refusal> {
     let user = &draft.sender_id;
@@ -112,7 +118,7 @@ fn plan_change(
     if found.is_none() && is_author(Some(own)) {
         return Err(Refusal::NotMember);
     }
-    let rights = Rights { blocked: false, moderates: moderates(own.role) };
+    let rights = Rights { blocked: false, moderates: moderates(own.role), encrypted };
     let target = change.check(user, found.as_ref(), rights)?;
     let mut plan = Plan::of(draft.clone().stored(place.clone(), change.follows(user, target)));
     if let Body::Edit { target: of, .. } | Body::Delete { target: of, .. } | Body::Reaction { target: of, .. } =

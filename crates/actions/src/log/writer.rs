@@ -50,7 +50,11 @@ pub(crate) async fn rows(store: &Store, draft: &Draft, head: Option<&Head>) -> R
         _ if own.as_ref().is_some_and(RosterRow::is_member) => own,
         Content::Group(GroupChange::Return) => former(store, draft, own).await?,
         Content::Change { change: Change::Delete, .. } => Some(RosterRow::of_author(user.clone())),
-        Content::Message { .. } | Content::Change { .. } | Content::Group(_) => None,
+        Content::Message { .. }
+        | Content::Sealed { .. }
+        | Content::Commit(_)
+        | Content::Change { .. }
+        | Content::Group(_) => None,
     };
     Ok(Rows { own, roster })
 }

@@ -8,7 +8,11 @@ use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PingRequest {}
+pub struct PingRequest {
+    /// The reply lists what the deployment has switched on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub features: bool,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -16,11 +20,14 @@ pub struct PingResult {
     /// Something waits unacknowledged: drain.
     pub pending: bool,
     pub server_time: Timestamp,
+    /// The list of what the deployment has switched on, if the request has `features`: `encryption`,
+    /// `encryption.required`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub features: Option<Vec<String>>,
 }
 
 impl PingRequest {
-    #[expect(clippy::unnecessary_wraps, reason = "as every action's")]
-    pub(crate) fn parse(_: &Fields) -> Result<Self, Refusal> {
-        Ok(Self {})
+    pub(crate) fn parse(fields: &Fields) -> Result<Self, Refusal> {
+        Ok(Self { features: fields.boolean("features")?.unwrap_or_default() })
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, ConversationId, MessageId, Seq, UserId};
 use crate::kind::Kind;
-use crate::limits::MENTIONS_MAX;
+use crate::limits::{EPOCH_MAX, MENTIONS_MAX, SEALED_BYTES_MAX};
 use crate::media::Media;
 use crate::message::{body_fits, mentions_fit};
 use crate::refusal::Refusal;
@@ -18,10 +18,10 @@ pub struct SendRequest {
     pub target: Target,
     /// The idempotency key: unique per sender and conversation.
     pub client_msg_id: ClientMsgId,
-    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["text", "image", "file", "voice"])))]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["text", "image", "file", "voice", "sealed"])))]
     pub kind: Kind,
     /// At most 16 KiB of UTF-8, and at most 24 KiB as JSON. The caption of an image, a file or a voice note may be
-    /// empty.
+    /// empty. A sealed message has up to 12,288 bytes in base64.
     #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::BODY_BYTES_MAX)))]
     pub body: String,
     /// The uploaded image, file or voice note.
@@ -35,6 +35,13 @@ pub struct SendRequest {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(length(max = MENTIONS_MAX), extend("uniqueItems" = true)))]
     pub mentions: Vec<UserId>,
+    /// The epoch in which a sealed message was encrypted. `epoch` and `silent` are of kind `sealed` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = EPOCH_MAX)))]
+    pub epoch: Option<u64>,
+    /// The sealed entry does not count: no unread message, no push, no last message.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub silent: bool,
 }
 
 /// The target of a message: a user or a conversation.
@@ -73,8 +80,16 @@ impl SendRequest {
         let target = Target::parse(fields)?;
         let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
         let kind = fields.required("kind", |kind| {
-            Kind::of_request(kind).ok_or("must be \"text\", \"image\", \"file\" or \"voice\"")
+            Kind::of_request(kind).ok_or("must be \"text\", \"image\", \"file\", \"voice\" or \"sealed\"")
         })?;
+        if kind == Kind::Sealed {
+            return Self::sealed(fields, target, client_msg_id);
+        }
+        for field in ["epoch", "silent"] {
+            if fields.get(field).is_some() {
+                return Err(fields.wrong(field, "must be left out unless kind is \"sealed\""));
+            }
+        }
         let media = Media::parse(fields, &kind)?;
         let body = body(fields, if media.is_some() { Empty::Allowed } else { Empty::Refused })?;
         let reply_to = fields.seq("reply_to", 1)?;
@@ -85,7 +100,31 @@ impl SendRequest {
                 problem: "must be at most 3 KiB once written as JSON".into(),
             });
         }
-        Ok(Self { target, client_msg_id, kind, body, media: media.map(Box::new), reply_to, mentions })
+        let media = media.map(Box::new);
+        Ok(Self { target, client_msg_id, kind, body, media, reply_to, mentions, epoch: None, silent: false })
+    }
+
+    /// All that a message is about is in its bytes.
+    fn sealed(fields: &Fields, target: Target, client_msg_id: ClientMsgId) -> Result<Self, Refusal> {
+        for field in ["reply_to", "mentions", "media", "data", "frank"] {
+            if fields.get(field).is_some() {
+                return Err(fields.wrong(field, "must be left out: kind is \"sealed\""));
+            }
+        }
+        let epoch = fields.integer("epoch", 1, EPOCH_MAX)?.ok_or_else(|| fields.missing("epoch"))?;
+        let silent = fields.boolean("silent")?.unwrap_or_default();
+        fields.bytes("body", SEALED_BYTES_MAX)?;
+        Ok(Self {
+            target,
+            client_msg_id,
+            kind: Kind::Sealed,
+            body: fields.text("body")?.to_owned(),
+            media: None,
+            reply_to: None,
+            mentions: vec![],
+            epoch: Some(epoch),
+            silent,
+        })
     }
 }
 

@@ -45,6 +45,8 @@ fn a_send_is_read_whole() {
         mentions: vec![],
         body: "hi".to_owned(),
         media: None,
+        epoch: None,
+        silent: false,
     };
     assert_eq!(request.action, Action::Send(expected));
 }

@@ -1,0 +1,91 @@
+//! `commit`: changes the keys of a sealed conversation, or begins it.
+
+use serde::{Deserialize, Serialize};
+
+use super::send::{SendResult, Target};
+use crate::bytes::Bytes;
+use crate::fields::Fields;
+use crate::ids::ClientMsgId;
+use crate::limits::{COMMIT_CHARS_MAX, EPOCH_MAX};
+use crate::refusal::Refusal;
+
+/// From a connection that names its `device_id`. The bytes are of MLS (RFC 9420), and the server reads none of them.
+/// Their base64 has at most 24,576 characters in all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(extend(
+        "if" = {"properties": {"epoch": {"const": 0}}},
+        "then" = {"not": {"anyOf": [{"required": ["commit"]}, {"required": ["removes"]}]}},
+        "else" = {"not": {"required": ["removes"]}}
+    ))
+)]
+pub struct CommitRequest {
+    #[serde(flatten)]
+    pub target: Target,
+    /// The idempotency key: unique per sender and conversation, across all actions.
+    pub client_msg_id: ClientMsgId,
+    /// The epoch that ends: the number of commits so far.
+    #[cfg_attr(feature = "schema", schemars(range(max = EPOCH_MAX - 1)))]
+    pub epoch: u64,
+    /// Left out of a birth, which begins with new keys. Epoch 0 ends with a birth.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
+    pub commit: Option<Bytes>,
+    /// For the devices that it adds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
+    pub welcome: Option<Bytes>,
+    /// The group info of the epoch that begins.
+    #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
+    pub group_info: Bytes,
+    /// The tree of that epoch.
+    #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
+    pub tree: Bytes,
+}
+
+/// The commit is stored, as a silent entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CommitResult {
+    #[serde(flatten)]
+    pub entry: SendResult,
+    /// The epoch that it began.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = EPOCH_MAX)))]
+    pub epoch: u64,
+}
+
+impl CommitRequest {
+    pub(crate) fn parse(fields: &Fields) -> Result<Self, Refusal> {
+        let target = Target::parse(fields)?;
+        let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
+        let epoch = fields.integer("epoch", 0, EPOCH_MAX - 1)?.ok_or_else(|| fields.missing("epoch"))?;
+        if fields.get("removes").is_some() {
+            return Err(fields.wrong("removes", "must be left out: this is not a group"));
+        }
+        let mut chars = 0;
+        let mut bytes = |field| {
+            chars += fields.text(field)?.len();
+            if chars > COMMIT_CHARS_MAX {
+                let problem = "commit, welcome, group_info and tree must have at most 24,576 characters together";
+                return Err(Refusal::TooLarge { field, problem: problem.into() });
+            }
+            fields.bytes(field, COMMIT_CHARS_MAX)
+        };
+        let commit = fields.get("commit").is_some().then(|| bytes("commit")).transpose()?;
+        if commit.is_some() && epoch == 0 {
+            return Err(fields.wrong("commit", "must be left out at epoch 0: the conversation has no keys yet"));
+        }
+        let welcome = fields.get("welcome").is_some().then(|| bytes("welcome")).transpose()?;
+        Ok(Self {
+            target,
+            client_msg_id,
+            epoch,
+            commit,
+            welcome,
+            group_info: bytes("group_info")?,
+            tree: bytes("tree")?,
+        })
+    }
+}

@@ -1,0 +1,51 @@
+//! `commit`: changes the keys of a sealed conversation, or begins it; and `group_info`, its newest keys.
+
+use actions::{Writer, check_sealable, conversation_for};
+use domain::Failure;
+use lambda::{Caller, EventLine};
+use store::{epochs, inbox};
+use wire::{CommitRequest, CommitResult, GroupInfoRequest, Refusal, Reply, Target};
+
+use crate::Deps;
+
+/// Appends the commit, and posts it to all connections of its users.
+pub(crate) async fn commit(
+    deps: &Deps,
+    caller: &Caller,
+    request: CommitRequest,
+    line: &mut EventLine,
+) -> Result<Reply, Failure> {
+    if caller.device.is_none() {
+        return Err(Refusal::DeviceRequired.into());
+    }
+    line.conversation_id = Some(conversation_for(&caller.user, &request.target));
+    let started = deps.actions.clock.now();
+    let conflicts = line.measures.conflicts.insert(0);
+    let writer = Writer { user: &caller.user, connection: Some(&caller.connection) };
+    let epoch = request.epoch + 1;
+    let appended = deps.actions.commit(writer, request, conflicts).await?;
+    line.tell(&deps.actions, started, &appended, Some(&caller.connection)).await;
+    // A repeated request names the same epoch.
+    Ok(CommitResult { entry: appended.into_result(), epoch }.into())
+}
+
+/// Reads the user's own row, then the newest epoch.
+pub(crate) async fn group_info(
+    deps: &Deps,
+    caller: &Caller,
+    request: GroupInfoRequest,
+    line: &mut EventLine,
+) -> Result<Reply, Failure> {
+    let conversation = line.conversation_id.insert(conversation_for(&caller.user, &request.target));
+    check_sealable(conversation)?;
+    let store = &deps.actions.store;
+    if inbox::get(store, &caller.user, conversation).await?.is_none() {
+        return Err(match request.target {
+            Target::User(_) => Refusal::Gone,
+            Target::Conversation(_) => Refusal::NotMember,
+        }
+        .into());
+    }
+    deps.check_on()?;
+    Ok(epochs::get(store, conversation).await?.ok_or(Refusal::Gone)?.into())
+}
