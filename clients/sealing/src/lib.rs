@@ -17,6 +17,7 @@ mod framing;
 mod group;
 mod identity;
 mod judge;
+mod keyring;
 mod mls;
 mod package;
 mod provider;
@@ -34,6 +35,7 @@ pub use error::{Error, Result};
 pub use group::{Group, Opened};
 pub use identity::{Credential, Device, Identity, PublicKey, SEED_BYTES};
 pub use judge::{Change, Kind, Named};
+pub use keyring::{Answered, Keyring, Lock, Notice, OwnDevice, Readiness, RequestKey, Sealed, Shown, Taken, Why};
 pub use package::{Asked, Checked, LAST_RESORT_LIFETIME_S, PACKAGE_LIFETIME_S, Package};
 pub use safety::{SafetyNumber, safety_number};
 

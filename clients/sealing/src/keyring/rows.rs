@@ -1,0 +1,208 @@
+//! The rows of a keyring: JSON with a version.
+
+use std::collections::BTreeSet;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use wire::{Bytes, ClaimedUser, ClientMsgId, ConversationId, DeviceId, UserId};
+use zeroize::Zeroizing;
+
+use crate::commit::Pending;
+use crate::error::{Error, Result, ensure};
+use crate::group::Group;
+use crate::identity::PublicKey;
+
+/// The version of all rows.
+const VERSION: u8 = 1;
+pub(super) const DEVICE: &str = "device";
+pub(super) const PACKAGE: &str = "package/";
+pub(super) const PIN: &str = "pin/";
+pub(super) const SEAT: &str = "seat/";
+pub(super) const TREE: &str = "tree/";
+pub(super) const PENDING: &str = "pending/";
+pub(super) const SEALED: &str = "sealed/";
+
+/// This device.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct DeviceRow {
+    pub(super) device: Bytes,
+    /// How many ids this device has made.
+    pub(super) ids: u64,
+    /// The devices whose keys are to be removed.
+    pub(super) removing: BTreeSet<DeviceId>,
+}
+
+/// A package of this device.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct PackageRow {
+    pub(super) private: Bytes,
+    /// The public part, until it is published. The last resort keeps it.
+    pub(super) data: Option<Bytes>,
+    pub(super) last_resort: bool,
+    pub(super) made_at_s: u64,
+    pub(super) expires_at_s: u64,
+    /// A last resort that was used or replaced goes at this time.
+    pub(super) drop_at_s: Option<u64>,
+}
+
+/// The identity of another user.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PinRow {
+    pub(super) key: PublicKey,
+    pub(super) verified: bool,
+    /// The identity that came in the place of a verified one, until the user accepts it.
+    pub(super) offered: Option<PublicKey>,
+}
+
+impl PinRow {
+    /// The identity that the user has now.
+    pub(super) fn now(&self) -> &PublicKey {
+        self.offered.as_ref().unwrap_or(&self.key)
+    }
+}
+
+/// A sealed message that has no answer yet.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct SealedRow {
+    pub(super) conversation_id: ConversationId,
+    pub(super) client_msg_id: ClientMsgId,
+    #[serde(flatten)]
+    pub(super) sealed: super::Sealed,
+    /// The place of the message, once it is stored.
+    pub(super) seq: Option<u64>,
+}
+
+/// The place of this device in a conversation.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(super) struct SeatRow {
+    pub(super) peer: Option<UserId>,
+    /// The group's state. Left out: the device has no part in the conversation.
+    pub(super) state: Option<Bytes>,
+    /// Every entry up to this one was taken.
+    pub(super) position: u64,
+    /// The first entry that was sealed, as far as this device knows. 0: none.
+    pub(super) sealed_from: u64,
+    /// The entry by which the device joined.
+    pub(super) joined_at: u64,
+    /// The newest epoch in the entries that were taken.
+    pub(super) epoch: u64,
+    /// The log goes up to here at least.
+    pub(super) due: u64,
+    /// Another device removed this one, which stays out until the user writes.
+    pub(super) removed: bool,
+    /// A commit can't be followed.
+    pub(super) broken: bool,
+    /// The device joined by a package that others may have a copy of.
+    pub(super) renew: bool,
+    pub(super) renewed_at_ms: u64,
+    /// The messages that the device sealed since.
+    pub(super) own: u32,
+    /// The last reset that the device made by itself.
+    pub(super) reset_at_ms: Option<u64>,
+    pub(super) wrong_marks: u64,
+    /// The lost devices that the next commit removes.
+    pub(super) remove: BTreeSet<DeviceId>,
+    pub(super) work: Work,
+}
+
+/// What a seat is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Work {
+    #[default]
+    Idle,
+    /// Asks for the newest epoch.
+    Look {
+        aim: Aim,
+        /// The birth has nothing for this device.
+        looked: bool,
+    },
+    /// Asks for the birth.
+    Birth { aim: Aim, seq: u64 },
+    /// Asks for packages, for a birth that ends this epoch.
+    Claim { epoch: u64, by_itself: bool, claims: Vec<Claim> },
+    /// The commit of the row `pending/`.
+    Commit { landed: Option<u64>, stale: bool },
+}
+
+/// What a seat looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Aim {
+    /// Takes part, if the conversation is sealed.
+    Join,
+    /// Takes part, and begins a plain conversation: a message waits.
+    Write,
+    /// Begins with new keys: the user wants it.
+    Reset,
+    /// Begins with new keys, by itself.
+    Repair,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Claim {
+    pub(super) id: ClientMsgId,
+    pub(super) users: Vec<UserId>,
+    pub(super) found: Option<Vec<ClaimedUser>>,
+}
+
+/// A commit that waits for its entry.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct PendingRow {
+    pub(super) kind: PendingKind,
+    client_msg_id: ClientMsgId,
+    epoch: u64,
+    commit: Option<Bytes>,
+    welcome: Option<Bytes>,
+    group_info: Bytes,
+    state: Bytes,
+    tree: Bytes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum PendingKind {
+    Birth,
+    /// A birth where the conversation had a group. `by_itself`: not at the user's wish.
+    Reset {
+        by_itself: bool,
+    },
+    Join,
+    /// An update or a remove.
+    Change,
+}
+
+impl PendingRow {
+    pub(super) fn of(kind: PendingKind, pending: &Pending) -> Self {
+        let bytes = |bytes: &Option<Vec<u8>>| bytes.clone().map(Bytes::from);
+        Self {
+            kind,
+            client_msg_id: pending.client_msg_id.clone(),
+            epoch: pending.epoch,
+            commit: bytes(&pending.commit),
+            welcome: bytes(&pending.welcome),
+            group_info: pending.group_info.clone().into(),
+            state: pending.next.state().to_vec().into(),
+            tree: pending.next.tree().to_vec().into(),
+        }
+    }
+
+    pub(super) fn pending(self) -> Result<Pending> {
+        let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.as_slice().to_vec());
+        Ok(Pending {
+            client_msg_id: self.client_msg_id,
+            epoch: self.epoch,
+            commit: bytes(self.commit),
+            welcome: bytes(self.welcome),
+            group_info: self.group_info.as_slice().to_vec(),
+            next: Group::from_stored(self.state.as_slice().to_vec(), self.tree.as_slice().to_vec())?,
+        })
+    }
+}
+
+pub(super) fn write<T: Serialize>(row: &T) -> Zeroizing<Vec<u8>> {
+    Zeroizing::new(serde_json::to_vec(&(VERSION, row)).unwrap_or_default())
+}
+
+pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    let (v, row): (u8, T) = serde_json::from_slice(bytes).map_err(|_| Error::State("row"))?;
+    ensure(v == VERSION, Error::State("a later version wrote the row"))?;
+    Ok(row)
+}

@@ -1,0 +1,244 @@
+//! The words of a [`Keyring`](super::Keyring): its requests, its outcomes and its notices.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wire::{ClientMsgId, ConversationId, DeviceId, Emoji, Kind, Message, Seq, Timestamp, UserId};
+
+use crate::envelope::Envelope;
+
+/// The name of a request, for its answer. A repetition has the same name and the same fields.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum RequestKey {
+    /// `list_keys`.
+    ListKeys,
+    /// `publish_keys`.
+    PublishKeys,
+    /// `remove_keys` of this device.
+    RemoveKeys(DeviceId),
+    /// `group_info` of this conversation.
+    GroupInfo(ConversationId),
+    /// `history` with the last birth of this conversation.
+    Birth(ConversationId, Seq),
+    /// `claim_keys` for a birth in this conversation.
+    Claim(ConversationId, ClientMsgId),
+    /// `commit` in this conversation.
+    Commit(ConversationId, ClientMsgId),
+}
+
+/// The outcome of an entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Taken {
+    /// What the client shows.
+    pub shown: Shown,
+    /// What the client tells its user.
+    pub notices: Vec<Notice>,
+}
+
+/// The outcome of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Answered {
+    /// What the client tells its user.
+    pub notices: Vec<Notice>,
+    /// The entry of an own commit. The server sends it to other connections only, so the client puts it into the log itself.
+    pub entry: Option<Box<Message>>,
+}
+
+/// What a client shows for an entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shown {
+    /// A message, an edit or a reaction. A sealed one has an `epoch`, and the `client_msg_id` that its author signed.
+    Plain {
+        /// The entry, in the form of a plain one.
+        message: Box<Message>,
+        /// The `client_msg_id` of the target, as the author of an edit or a reaction names it.
+        names: Option<ClientMsgId>,
+    },
+    /// A message that this device sealed: the client has its text.
+    Own,
+    /// A commit, or an entry that was taken before.
+    Nothing,
+    /// An entry that can't be judged yet, or one behind a gap. The client takes the same entry again after the next
+    /// answer, or after the entries between.
+    Later,
+    /// An entry without a text.
+    Unreadable(Why),
+}
+
+/// The reason why an entry has no text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// The device joined later.
+    BeforeJoin,
+    /// The entry does not open, or its bytes are of another place: anybody can have made it.
+    Forged,
+    /// A commit before this entry can't be followed, or the opened plaintext is no envelope.
+    Broken,
+    /// The entry is plain, in a conversation that takes sealed entries only.
+    PlainBehindBirth,
+}
+
+/// A change that the user of this device should know of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Notice {
+    /// The user has another identity. If the former was verified, messages wait for the user of this device.
+    IdentityChanged {
+        /// The user.
+        user: UserId,
+    },
+    /// A device has come into the conversation.
+    DeviceAdded {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// The user of the device.
+        user: UserId,
+        /// The device.
+        device: DeviceId,
+    },
+    /// A device has left the conversation.
+    DeviceRemoved {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// The user of the device.
+        user: UserId,
+        /// The device.
+        device: DeviceId,
+    },
+    /// This device reads the entries behind this one.
+    Joined {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// The entry by which the device joined.
+        from_seq: Seq,
+    },
+    /// The conversation has begun with new keys, by this user.
+    Reset {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// The user.
+        by: UserId,
+    },
+    /// Nobody can follow the commit of this entry. The device resets the conversation, at most once a day.
+    Broken {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// The entry.
+        seq: Seq,
+    },
+    /// A message had the mark of another epoch: a sign of a fork, or a forgery.
+    WrongMark {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// How many there were.
+        count: u64,
+    },
+    /// The device joined by its last resort, while the directory had other packages of it.
+    LastResort {
+        /// The conversation.
+        conversation_id: ConversationId,
+    },
+    /// The keys directory has a device of one's own user with the identity of another.
+    UnknownDevice {
+        /// The device.
+        device: DeviceId,
+    },
+    /// The server refuses the keys of this device.
+    KeysRefused {
+        /// The error's code, such as `device_limit`.
+        code: String,
+    },
+}
+
+/// Whether a message can be sealed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Readiness {
+    /// Now.
+    Ready,
+    /// Requests are under way, or entries must be taken first.
+    Waits,
+    /// Not before the user accepts the new identity of this verified user.
+    Held(UserId),
+    /// The server refused with this code, such as `no_keys`. The next connection, or a few minutes, begin again.
+    Refused(String),
+}
+
+/// A sealed message, as the request has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sealed {
+    /// The epoch.
+    pub epoch: u64,
+    /// The bytes, in base64.
+    pub body: String,
+    /// The entry does not count: it is an edit or a reaction.
+    pub silent: bool,
+}
+
+/// The state of a conversation, for its lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lock {
+    /// What was said is in the clear.
+    Plain,
+    /// What is said is sealed.
+    Sealed,
+    /// A verified user has another identity.
+    Changed,
+    /// The conversation is sealed, and this device has no part in it yet.
+    Joining,
+}
+
+/// A device of one's own user, by the keys directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OwnDevice {
+    /// The device.
+    pub device: DeviceId,
+    /// Its credential names one's own identity. Its signature is checked where the device joins.
+    pub known: bool,
+    /// The packages that it has left.
+    pub left: u64,
+    /// The day on which the device last came.
+    pub seen_at: Timestamp,
+}
+
+/// Returns the entry with the content of an opened envelope, and the `client_msg_id` of its target.
+pub(super) fn plain(entry: &Message, envelope: &Envelope, id: ClientMsgId) -> Shown {
+    let named = |name: &str| envelope.fields.get(name).and_then(Value::as_object);
+    let seq = |name| named(name)?.get("seq")?.as_u64().and_then(Seq::new);
+    let to = named("to").and_then(|to| to.get("client_msg_id")?.as_str());
+    let names = to.and_then(|id| ClientMsgId::parse(id).ok());
+    let mut message = Message::text(
+        entry.conversation_id.clone(),
+        entry.seq,
+        entry.message_id.clone(),
+        entry.sender_id.clone(),
+        envelope.body.clone(),
+        entry.sent_at,
+    );
+    message.client_msg_id = Some(id);
+    message.epoch = entry.epoch;
+    message.silent = entry.silent;
+    message.kind = Kind::stored(&envelope.kind);
+    match message.kind {
+        Kind::Text => {
+            message.reply_to = seq("reply_to");
+            let mentions = envelope.fields.get("mentions").and_then(Value::as_array).into_iter().flatten();
+            message.mentions = mentions.filter_map(|user| UserId::parse(user.as_str()?).ok()).collect();
+        }
+        Kind::Edit => {
+            message.target_seq = seq("to");
+            message.version = Some(entry.seq.value());
+            message.edited_at = Some(entry.sent_at);
+        }
+        Kind::Reaction => {
+            message.target_seq = seq("to");
+            let emoji = envelope.fields.get("emoji").and_then(Value::as_str);
+            message.emoji = emoji.and_then(|emoji| Emoji::parse(emoji).ok());
+        }
+        // A kind of a later version is shown by none. `delete` and `system` are the server's, never an author's.
+        _ => message.kind = Kind::Other(envelope.kind.clone()),
+    }
+    Shown::Plain { message: Box::new(message), names }
+}

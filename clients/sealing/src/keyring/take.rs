@@ -1,0 +1,419 @@
+//! The log: each entry is taken once, in the order of `seq`.
+
+use wire::{ConversationId, Kind, Message, Seq, UserId};
+
+use super::rows::{Aim, PendingKind, Work};
+use super::said::{self, Notice, Shown, Taken, Why};
+use super::{Keyring, rows, sealed_name};
+use crate::commit::Followed;
+use crate::conversation::{Conversation, Entry};
+use crate::envelope::Envelope;
+use crate::error::Error;
+use crate::group::Group;
+use crate::tree::Tree;
+
+impl Keyring {
+    /// Takes the next entry of a direct conversation, in the order of `seq` and without a gap above
+    /// [`position`](Self::position).
+    pub fn take(&mut self, message: &Message, now_ms: u64) -> Taken {
+        let shown = self.shown(message, now_ms);
+        self.settle(&message.conversation_id, now_ms);
+        self.advance(&message.conversation_id, now_ms);
+        Taken { shown, notices: std::mem::take(&mut self.notices) }
+    }
+
+    /// Returns the entry up to which this device has taken the log of a conversation in which it has a part.
+    pub fn position(&self, conversation: &ConversationId) -> Option<Seq> {
+        let seat = self.seats.get(conversation).filter(|seat| seat.group.is_some())?;
+        Seq::new(seat.row.position)
+    }
+
+    /// Returns the conversations whose log is due, behind the position and up to this entry at least.
+    pub fn due(&self) -> Vec<(ConversationId, Seq)> {
+        let due =
+            |seat: &super::Seat| (seat.group.is_some() && seat.row.due > seat.row.position).then_some(seat.row.due);
+        self.busy.iter().filter_map(|id| Some((id.clone(), Seq::new(due(self.seats.get(id)?)?)?))).collect()
+    }
+
+    fn shown(&mut self, message: &Message, now_ms: u64) -> Shown {
+        let id = &message.conversation_id;
+        let seq = message.seq.value();
+        if id.is_group() || id.is_channel() {
+            return Shown::Plain { message: Box::new(message.clone()), names: None };
+        }
+        let is_secret = matches!(message.kind, Kind::Sealed | Kind::Commit);
+        if is_secret {
+            self.meet(message);
+        }
+        let is_own = message.kind == Kind::Sealed && self.is_own(message);
+        let Some(seat) = self.seats.get_mut(id) else {
+            return Shown::Plain { message: Box::new(message.clone()), names: None };
+        };
+        if seat.group.is_some() && seq > seat.row.position + 1 {
+            seat.row.due = seat.row.due.max(seq - 1);
+            self.touch(id);
+            return Shown::Later;
+        }
+        if !is_secret {
+            if seat.is_looking() {
+                return Shown::Later;
+            }
+            let shown = plain(message, seat.row.sealed_from);
+            self.passed(id, seq);
+            return shown;
+        }
+        if is_own {
+            self.passed(id, seq);
+            return Shown::Own;
+        }
+        if seq <= seat.row.position && !seat.is_looking() {
+            let is_before = message.kind == Kind::Sealed && (seat.group.is_none() || seq <= seat.row.joined_at);
+            return if is_before { Shown::Unreadable(Why::BeforeJoin) } else { Shown::Nothing };
+        }
+        if message.kind == Kind::Commit {
+            return self.commit(message, now_ms);
+        }
+        self.message(message, now_ms)
+    }
+
+    /// Makes the place of a conversation whose first sealed entry this is, and learns who its other user is.
+    fn meet(&mut self, message: &Message) {
+        let me = self.me().clone();
+        let seat = self.seats.entry(message.conversation_id.clone()).or_default();
+        if seat.row.sealed_from == 0 || message.seq.value() < seat.row.sealed_from {
+            seat.row.sealed_from = message.seq.value();
+            self.touch(&message.conversation_id);
+        }
+        let tree = message.tree.as_ref().map(|tree| tree.as_slice().to_vec());
+        self.find_peer(&message.conversation_id, &[message.sender_id.clone(), me], tree.as_deref());
+    }
+
+    /// The other user is the one with whom the id is this one: of these, or of those with a leaf.
+    pub(super) fn find_peer(&mut self, id: &ConversationId, users: &[UserId], tree: Option<&[u8]>) {
+        let me = self.me().clone();
+        let Some(seat) = self.seats.get_mut(id).filter(|seat| seat.row.peer.is_none()) else { return };
+        let tree = tree.and_then(|tree| Tree::read(tree).ok());
+        let leaves = tree.iter().flat_map(|tree| tree.leaves.values().map(|leaf| &leaf.credential.user));
+        let is_peer = |user: &&UserId| Conversation::direct(&me, user).id() == id;
+        if let Some(peer) = users.iter().chain(leaves).find(is_peer) {
+            seat.row.peer = Some(peer.clone());
+            self.touch(id);
+        }
+    }
+
+    pub(super) fn conversation(&self, id: &ConversationId) -> Option<Conversation> {
+        let peer = self.seats.get(id)?.row.peer.as_ref()?;
+        Some(Conversation::direct(self.me(), peer))
+    }
+
+    /// The entry has the bytes that this device sealed.
+    fn is_own(&self, message: &Message) -> bool {
+        let row = message.client_msg_id.as_ref().map(|id| sealed_name(&message.conversation_id, id));
+        let row = row.and_then(|name| self.sealed.get(&name));
+        message.sender_id == *self.me() && row.is_some_and(|row| row.sealed.body == message.body)
+    }
+
+    /// The entry was taken.
+    fn passed(&mut self, id: &ConversationId, seq: u64) {
+        let Some(seat) = self.seats.get_mut(id) else { return };
+        if seat.row.sealed_from > 0 && seq > seat.row.position {
+            seat.row.position = seq;
+            self.touch(id);
+        }
+    }
+
+    /// Passes over own messages and an own commit whose places are known: their entries come to other devices only.
+    pub(super) fn settle(&mut self, id: &ConversationId, now_ms: u64) {
+        while let Some(seat) = self.seats.get_mut(id) {
+            let next = seat.row.position + 1;
+            let landed = match seat.row.work {
+                Work::Commit { landed, .. } => landed.filter(|seq| *seq == next || seat.group.is_none()),
+                Work::Idle | Work::Look { .. } | Work::Birth { .. } | Work::Claim { .. } => None,
+            };
+            if let Some(seq) = landed
+                && let Some((kind, pending)) = seat.pending.take()
+            {
+                self.own_commit(id, kind, pending.next, seq, now_ms);
+                continue;
+            }
+            let is_own = self.sealed.values().any(|row| row.conversation_id == *id && row.seq == Some(next));
+            if seat.group.is_none() || !is_own {
+                break;
+            }
+            seat.row.position = next;
+            self.touch(id);
+        }
+        let position =
+            self.seats.get(id).filter(|seat| seat.group.is_some()).map_or(u64::MAX, |seat| seat.row.position);
+        let is_over = |row: &rows::SealedRow| row.conversation_id == *id && row.seq.is_some_and(|seq| seq <= position);
+        let over: Vec<_> = self.sealed.iter().filter(|(_, row)| is_over(row)).map(|(name, _)| name.clone()).collect();
+        over.iter().for_each(|name| self.drop_sealed(name));
+    }
+
+    // -- Messages -----------------------------------------------------------------------------------------------------
+
+    fn message(&mut self, message: &Message, now_ms: u64) -> Shown {
+        let id = &message.conversation_id;
+        let conversation = self.conversation(id);
+        let Some(seat) = self.seats.get_mut(id) else { return Shown::Nothing };
+        let Some(group) = &seat.group else {
+            if seat.is_idle() && !seat.row.broken && !seat.row.removed && seat.refusal(now_ms).is_none() {
+                seat.look(Aim::Join);
+                self.touch(id);
+            }
+            return self.outside(message);
+        };
+        if message.deleted_at.is_some() {
+            self.passed(id, message.seq.value());
+            let message = Message { kind: Kind::Text, body: String::new(), ..message.clone() };
+            return if message.silent {
+                Shown::Nothing
+            } else {
+                Shown::Plain { message: Box::new(message), names: None }
+            };
+        }
+        let (Some(conversation), Some(epoch)) = (conversation, message.epoch) else {
+            self.passed(id, message.seq.value());
+            return Shown::Unreadable(Why::Forged);
+        };
+        let body = wire::Bytes::parse(&message.body).map(|body| body.as_slice().to_vec()).unwrap_or_default();
+        let opened = group.open(entry(&conversation, message, epoch), &body);
+        let shown = match opened {
+            Ok((moved, opened)) => {
+                seat.group = Some(moved);
+                let envelope = Envelope::read(&opened.plaintext);
+                let shown = envelope.map(|envelope| said::plain(message, &envelope, opened.client_msg_id));
+                shown.unwrap_or(Shown::Unreadable(Why::Broken))
+            }
+            Err(error) => {
+                let is_marked = matches!(error, Error::Unopened { own_mark: false, .. } | Error::Profile(_));
+                if is_marked {
+                    seat.row.wrong_marks += 1;
+                    let count = seat.row.wrong_marks;
+                    self.notices.push(Notice::WrongMark { conversation_id: id.clone(), count });
+                }
+                Shown::Unreadable(Why::Forged)
+            }
+        };
+        self.passed(id, message.seq.value());
+        shown
+    }
+
+    /// The outcome of an entry of a conversation in which this device has no part.
+    fn outside(&mut self, message: &Message) -> Shown {
+        let id = &message.conversation_id;
+        let Some(seat) = self.seats.get(id) else { return Shown::Nothing };
+        if seat.is_looking() {
+            return Shown::Later;
+        }
+        let why = if seat.row.broken { Why::Broken } else { Why::BeforeJoin };
+        self.passed(id, message.seq.value());
+        if message.kind == Kind::Commit { Shown::Nothing } else { Shown::Unreadable(why) }
+    }
+
+    // -- Commits ------------------------------------------------------------------------------------------------------
+
+    fn commit(&mut self, message: &Message, now_ms: u64) -> Shown {
+        let id = &message.conversation_id;
+        let seq = message.seq.value();
+        let me = self.device.member().clone();
+        let (conversation, epoch) = (self.conversation(id), message.epoch.unwrap_or_default());
+        let Some(seat) = self.seats.get_mut(id) else { return Shown::Nothing };
+        if seat.group.is_some() && epoch <= seat.row.epoch {
+            // No commit begins an epoch that has begun.
+            self.passed(id, seq);
+            return Shown::Unreadable(Why::Forged);
+        }
+        let Some(conversation) = conversation else {
+            if seat.is_idle() {
+                seat.look(Aim::Join);
+            }
+            return self.outside(message);
+        };
+        let entry = entry(&conversation, message, epoch);
+        let (commit, welcome) = (message.commit.as_ref(), message.welcome.as_ref());
+        let bytes = |bytes: Option<&wire::Bytes>| bytes.map(|bytes| bytes.as_slice().to_vec());
+        let (commit, welcome) = (bytes(commit), bytes(welcome));
+        if let Some((kind, pending)) = seat.pending.take_if(|(_, pending)| pending.epoch < epoch) {
+            // The commit of this epoch is there: it is this device's, or the device has lost the race.
+            self.changed.insert(format!("{}{id}", rows::PENDING));
+            if let Ok(group) = pending.merge(&me, entry, commit.as_deref(), welcome.as_deref()) {
+                self.own_commit(id, kind, group, seq, now_ms);
+                return Shown::Nothing;
+            }
+            self.lost(id, kind, commit.is_none());
+        }
+        let Some(seat) = self.seats.get_mut(id) else { return Shown::Nothing };
+        let group = seat.group.clone();
+        if let (Some(group), Some(commit)) = (&group, &commit) {
+            match group.follow(entry, commit, None) {
+                Ok(Followed::Changed(next, _)) => self.install(id, next, epoch, seq),
+                Ok(Followed::Removed) => self.removed(id, seq, epoch),
+                Err(_) => self.broken(id, seq, epoch),
+            }
+            return Shown::Nothing;
+        }
+        match self.welcomed(message, now_ms) {
+            Ok(()) => return Shown::Nothing,
+            Err(Error::NotForUs) => {}
+            Err(_) if group.is_some() || commit.is_none() => {
+                self.broken(id, seq, epoch);
+                return Shown::Nothing;
+            }
+            Err(_) => {}
+        }
+        let Some(seat) = self.seats.get_mut(id) else { return Shown::Nothing };
+        let looked = commit.is_none();
+        if looked {
+            // The birth has nothing for this device, which joins by itself.
+            self.leave(id, seq, epoch);
+            if let Some(seat) = self.seats.get_mut(id) {
+                seat.row.work = Work::Look { aim: Aim::Join, looked };
+            }
+        } else if seat.is_idle() && !seat.row.removed && !seat.row.broken && seat.refusal(now_ms).is_none() {
+            seat.look(Aim::Join);
+        }
+        self.touch(id);
+        self.outside(message)
+    }
+
+    /// Joins by the Welcome of an entry.
+    pub(super) fn welcomed(&mut self, message: &Message, now_ms: u64) -> Result<(), Error> {
+        let id = &message.conversation_id;
+        let conversation = self.conversation(id).ok_or(Error::NotForUs)?;
+        let (Some(welcome), Some(tree)) = (&message.welcome, &message.tree) else { return Err(Error::NotForUs) };
+        let private = self.private_parts();
+        let epoch = message.epoch.unwrap_or_default();
+        let entry = entry(&conversation, message, epoch);
+        let is_birth = message.commit.is_none();
+        let joined = self.device.join_by_welcome(entry, is_birth, welcome.as_slice(), tree.as_slice(), &private)?;
+        let (group, used) = joined;
+        let is_reset = is_birth && self.seats.get(id).is_some_and(|seat| seat.group.is_some());
+        let is_last = self.used_package(&used, now_ms);
+        if is_last && self.left.is_some_and(|left| left > 0) {
+            self.notices.push(Notice::LastResort { conversation_id: id.clone() });
+        }
+        if let Some(seat) = self.seats.get_mut(id).filter(|_| is_birth) {
+            seat.row.work = Work::Idle;
+        }
+        self.install(id, group, epoch, message.seq.value());
+        if let Some(seat) = self.seats.get_mut(id) {
+            seat.row.renew = is_last;
+            (seat.row.renewed_at_ms, seat.row.own) = (now_ms, 0);
+        }
+        if is_reset {
+            self.notices.push(Notice::Reset { conversation_id: id.clone(), by: message.sender_id.clone() });
+        }
+        Ok(())
+    }
+
+    /// An own commit begins its epoch.
+    pub(super) fn own_commit(&mut self, id: &ConversationId, kind: PendingKind, group: Group, seq: u64, now_ms: u64) {
+        let Some(epoch) = self.conversation(id).and_then(|conversation| group.epoch(&conversation).ok()) else {
+            return;
+        };
+        self.install(id, group, epoch, seq);
+        let me = self.me().clone();
+        let Some(seat) = self.seats.get_mut(id) else { return };
+        (seat.row.renewed_at_ms, seat.row.own, seat.row.renew) = (now_ms, 0, false);
+        if let PendingKind::Reset { by_itself } = kind {
+            seat.row.reset_at_ms = if by_itself { Some(now_ms) } else { seat.row.reset_at_ms };
+            self.notices.push(Notice::Reset { conversation_id: id.clone(), by: me });
+        }
+    }
+
+    /// A commit by another ended the epoch: what this device made of it goes, and begins anew where it is still wanted.
+    fn lost(&mut self, id: &ConversationId, kind: PendingKind, to_birth: bool) {
+        let Some(seat) = self.seats.get_mut(id) else { return };
+        seat.row.work = match kind {
+            PendingKind::Reset { by_itself: false } if !to_birth => Work::Look { aim: Aim::Reset, looked: true },
+            PendingKind::Join => Work::Look { aim: Aim::Join, looked: true },
+            // Made anew by `advance`, or by the next message.
+            PendingKind::Birth | PendingKind::Reset { .. } | PendingKind::Change => Work::Idle,
+        };
+        self.touch(id);
+    }
+
+    fn removed(&mut self, id: &ConversationId, seq: u64, epoch: u64) {
+        self.leave(id, seq, epoch);
+        let me = self.device.member().clone();
+        if let Some(seat) = self.seats.get_mut(id) {
+            seat.row.removed = true;
+            seat.row.work = Work::Idle;
+        }
+        self.notices.push(Notice::DeviceRemoved { conversation_id: id.clone(), user: me.user, device: me.device });
+    }
+
+    fn broken(&mut self, id: &ConversationId, seq: u64, epoch: u64) {
+        self.leave(id, seq, epoch);
+        if let Some(seat) = self.seats.get_mut(id) {
+            seat.row.broken = true;
+            seat.row.work = Work::Idle;
+        }
+        if let Some(seq) = Seq::new(seq) {
+            self.notices.push(Notice::Broken { conversation_id: id.clone(), seq });
+        }
+    }
+
+    /// The device has no part in the epoch that this entry begins.
+    fn leave(&mut self, id: &ConversationId, seq: u64, epoch: u64) {
+        let Some(seat) = self.seats.get_mut(id) else { return };
+        seat.group = None;
+        seat.pending = None;
+        seat.row.position = seat.row.position.max(seq);
+        seat.row.epoch = seat.row.epoch.max(epoch);
+        for row in [rows::TREE, rows::PENDING] {
+            self.changed.insert(format!("{row}{id}"));
+        }
+        self.touch(id);
+    }
+
+    /// Takes the group of the epoch that this entry begins.
+    fn install(&mut self, id: &ConversationId, group: Group, epoch: u64, seq: u64) {
+        let Some(seat) = self.seats.get_mut(id) else { return };
+        let (before, after) = (super::members(seat.group.as_ref()), super::members(Some(&group)));
+        if seat.group.is_none() {
+            seat.row.joined_at = seq;
+            if let Some(from_seq) = Seq::new(seq) {
+                self.notices.push(Notice::Joined { conversation_id: id.clone(), from_seq });
+            }
+        }
+        seat.group = Some(group);
+        seat.pending = None;
+        seat.joined();
+        seat.row.position = seq;
+        seat.row.epoch = epoch;
+        seat.row.sealed_from = if seat.row.sealed_from == 0 { seq } else { seat.row.sealed_from.min(seq) };
+        (seat.row.broken, seat.row.removed) = (false, false);
+        let is_wanted = match seat.row.work {
+            Work::Look { aim, .. } => aim == Aim::Reset,
+            Work::Claim { epoch: ends, by_itself, .. } => ends > 0 && !by_itself,
+            Work::Idle | Work::Birth { .. } | Work::Commit { .. } => false,
+        };
+        seat.row.work = if is_wanted { Work::Look { aim: Aim::Reset, looked: true } } else { Work::Idle };
+        let own = after.iter().filter(|member| member.user == *self.identity.user()).map(|member| &member.device);
+        seat.keep_to_remove(&own.collect());
+        for row in [rows::TREE, rows::PENDING] {
+            self.changed.insert(format!("{row}{id}"));
+        }
+        self.touch(id);
+        self.observe(id, &before, &after);
+    }
+}
+
+/// A plain entry: the server takes none behind the first birth, but a `delete`, and a reaction that is taken back.
+fn plain(message: &Message, sealed_from: u64) -> Shown {
+    let is_quiet = match message.kind {
+        Kind::Delete => true,
+        Kind::Reaction => message.emoji.is_none(),
+        _ => false,
+    };
+    if sealed_from == 0 || message.seq.value() < sealed_from || is_quiet {
+        return Shown::Plain { message: Box::new(message.clone()), names: None };
+    }
+    Shown::Unreadable(Why::PlainBehindBirth)
+}
+
+fn entry<'a>(conversation: &'a Conversation, message: &'a Message, epoch: u64) -> Entry<'a> {
+    Entry { conversation, sender_id: &message.sender_id, client_msg_id: message.client_msg_id.as_ref(), epoch }
+}
