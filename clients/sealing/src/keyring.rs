@@ -1,5 +1,6 @@
 //! The whole encryption of one device, for direct conversations: its keys, its groups and the identities of others.
 
+mod commits;
 mod directory;
 mod people;
 mod rows;

@@ -34,14 +34,15 @@ impl Keyring {
     /// The log was taken in up to its end: private parts of packages that ended two days ago go. Before, an entry could
     /// still need them.
     pub fn caught_up(&mut self, now_ms: u64) {
-        let now_s = now_ms / 1_000;
         let is_over = |row: &PackageRow| {
-            let ends = row.drop_at_s.unwrap_or(row.expires_at_s.saturating_add(KEPT_S));
-            ends <= now_s
+            let ends_at_s = row.drop_at_s.unwrap_or(row.expires_at_s.saturating_add(KEPT_S));
+            ends_at_s <= now_ms / 1_000
         };
-        let over: Vec<String> =
+        let names: Vec<String> =
             self.packages.iter().filter(|(_, row)| is_over(row)).map(|(name, _)| name.clone()).collect();
-        over.iter().for_each(|name| self.drop_package(name));
+        for name in names {
+            self.drop_package(&name);
+        }
     }
 
     pub(super) fn directory_requests(&mut self, now_ms: u64) -> Vec<(RequestKey, Action)> {

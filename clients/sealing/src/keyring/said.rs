@@ -205,10 +205,9 @@ pub struct OwnDevice {
 
 /// Returns the entry with the content of an opened envelope, and the `client_msg_id` of its target.
 pub(super) fn plain(entry: &Message, envelope: &Envelope, id: ClientMsgId) -> Shown {
-    let named = |name: &str| envelope.fields.get(name).and_then(Value::as_object);
-    let seq = |name| named(name)?.get("seq")?.as_u64().and_then(Seq::new);
-    let to = named("to").and_then(|to| to.get("client_msg_id")?.as_str());
-    let names = to.and_then(|id| ClientMsgId::parse(id).ok());
+    let object = |name: &str| envelope.fields.get(name).and_then(Value::as_object);
+    let seq = |name| object(name)?.get("seq")?.as_u64().and_then(Seq::new);
+    let names = object("to").and_then(|to| ClientMsgId::parse(to.get("client_msg_id")?.as_str()?).ok());
     let mut message = Message::text(
         entry.conversation_id.clone(),
         entry.seq,

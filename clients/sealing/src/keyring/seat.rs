@@ -69,6 +69,12 @@ impl Seat {
         looks && self.group.is_none()
     }
 
+    /// An answer decides whether this device can open a sealed entry: its birth or join may have lost to another birth.
+    pub(super) fn is_unsettled(&self) -> bool {
+        let is_under_way = matches!(self.row.work, Work::Claim { .. } | Work::Commit { .. });
+        self.is_looking() || (is_under_way && self.group.is_none())
+    }
+
     /// Begins to look, or looks for more than before.
     pub(super) fn look(&mut self, wanted: Aim) {
         match &mut self.row.work {

@@ -163,14 +163,18 @@ impl Keyring {
         None
     }
 
-    fn looked(&mut self, id: &ConversationId, result: Result<GroupInfoResult, Problem>, now_ms: u64) {
+    fn looked(&mut self, id: &ConversationId, result: Answer<GroupInfoResult>, now_ms: u64) {
         let Some(seat) = self.seats.get_mut(id) else { return };
         let Work::Look { aim, looked } = seat.row.work else { return };
         let info = match result {
             Ok(info) => info,
             Err(problem) if matches!(problem.code.as_str(), "gone" | "not_member") && seat.row.sealed_from == 0 => {
                 seat.row.work = Work::Idle;
-                return if aim == Aim::Join { () } else { self.claim(id, 0, false, now_ms) };
+                // Nobody has begun. A device begins when its user writes.
+                if aim != Aim::Join {
+                    self.claim(id, 0, false, now_ms);
+                }
+                return;
             }
             // That the conversation is sealed, this device knows by itself.
             Err(problem) => return seat.refuse(problem.code, now_ms),
@@ -182,31 +186,28 @@ impl Keyring {
         seat.row.sealed_from = if sealed_from == 0 { birth } else { sealed_from.min(birth) };
         self.find_peer(id, &[], Some(info.tree.as_slice()));
         let (Some(conversation), Some(seat)) = (self.conversation(id), self.seats.get_mut(id)) else { return };
-        match aim {
-            Aim::Reset | Aim::Repair => return self.claim(id, info.epoch, aim == Aim::Repair, now_ms),
-            Aim::Join | Aim::Write if !looked => {
-                seat.row.work = Work::Birth { aim, seq: birth };
-                return;
-            }
-            Aim::Join | Aim::Write => {}
+        if matches!(aim, Aim::Reset | Aim::Repair) {
+            return self.claim(id, info.epoch, aim == Aim::Repair, now_ms);
+        }
+        if !looked {
+            seat.row.work = Work::Birth { aim, seq: birth };
+            return;
         }
         let Ok(client_msg_id) = self.next_id() else { return };
         let (bytes, tree) = (info.group_info.as_slice(), info.tree.as_slice());
-        match self.device.join_external(&conversation, &client_msg_id, info.epoch, bytes, tree) {
-            Ok(pending) => self.begin(id, PendingKind::Join, pending),
-            Err(_) => {
-                let Some(seat) = self.seats.get_mut(id) else { return };
-                // Nobody can join by these bytes, or not with this identity.
-                if aim == Aim::Write && seat.may_repair(now_ms) {
-                    self.claim(id, info.epoch, true, now_ms);
-                } else {
-                    seat.refuse(BROKEN, now_ms);
-                }
-            }
+        let joins = self.device.join_external(&conversation, &client_msg_id, info.epoch, bytes, tree);
+        let Some(seat) = self.seats.get_mut(id) else { return };
+        if let Ok(pending) = joins {
+            self.begin(id, PendingKind::Join, pending);
+        } else if aim == Aim::Write && seat.may_repair(now_ms) {
+            // Nobody can join by these bytes, or not with this identity.
+            self.claim(id, info.epoch, true, now_ms);
+        } else {
+            seat.refuse(BROKEN, now_ms);
         }
     }
 
-    fn found_birth(&mut self, id: &ConversationId, result: Result<HistoryResult, Problem>, now_ms: u64) {
+    fn found_birth(&mut self, id: &ConversationId, result: Answer<HistoryResult>, now_ms: u64) {
         let Some(seat) = self.seats.get_mut(id) else { return };
         let Work::Birth { aim, seq } = seat.row.work else { return };
         let history = match result {
@@ -238,17 +239,13 @@ impl Keyring {
         self.touch(id);
     }
 
-    fn claimed(&mut self, id: &ConversationId, result: Result<ClaimKeysResult, Problem>, now_ms: u64) {
-        let result = match result {
-            Ok(result) => result,
-            Err(problem) => {
-                return if let Some(seat) = self.seats.get_mut(id) {
-                    seat.refuse(problem.code, now_ms)
-                };
-            }
-        };
+    fn claimed(&mut self, id: &ConversationId, result: Answer<ClaimKeysResult>, now_ms: u64) {
         let next = self.next_id();
         let Some(seat) = self.seats.get_mut(id) else { return };
+        let result = match result {
+            Ok(result) => result,
+            Err(problem) => return seat.refuse(problem.code, now_ms),
+        };
         let Work::Claim { epoch, by_itself, claims } = &mut seat.row.work else { return };
         if let Some(claim) = claims.iter_mut().find(|claim| claim.found.is_none()) {
             let is_asked = |user: &UserId| claim.users.contains(user);
@@ -264,17 +261,11 @@ impl Keyring {
         }
         let (epoch, by_itself) = (*epoch, *by_itself);
         let found = claims.iter().filter_map(|claim| claim.found.clone()).flatten().collect();
-        match self.birth(id, epoch, found, now_ms) {
-            Ok(pending) => {
-                let kind = if epoch == 0 { PendingKind::Birth } else { PendingKind::Reset { by_itself } };
-                self.begin(id, kind, pending);
-            }
-            Err(_) => {
-                return if let Some(seat) = self.seats.get_mut(id) {
-                    seat.refuse(NO_KEYS, now_ms)
-                };
-            }
-        }
+        let birth = self.birth(id, epoch, found, now_ms);
+        let Some(seat) = self.seats.get_mut(id) else { return };
+        let Ok(pending) = birth else { return seat.refuse(NO_KEYS, now_ms) };
+        let kind = if epoch == 0 { PendingKind::Birth } else { PendingKind::Reset { by_itself } };
+        self.begin(id, kind, pending);
     }
 
     fn birth(&mut self, id: &ConversationId, epoch: u64, found: Vec<ClaimedUser>, now_ms: u64) -> Result<Pending> {
@@ -321,12 +312,7 @@ impl Keyring {
 
     // -- Commits ------------------------------------------------------------------------------------------------------
 
-    fn committed(
-        &mut self,
-        id: &ConversationId,
-        result: Result<CommitResult, Problem>,
-        now_ms: u64,
-    ) -> Option<Box<Message>> {
+    fn committed(&mut self, id: &ConversationId, result: Answer<CommitResult>, now_ms: u64) -> Option<Box<Message>> {
         let me = self.me().clone();
         let seat = self.seats.get_mut(id)?;
         let (kind, pending) = seat.pending.as_ref()?;
@@ -392,13 +378,11 @@ fn own_entry(me: UserId, pending: &Pending, result: CommitResult) -> Message {
     message
 }
 
-/// Reads a result. One that can't be read is as a refusal.
-fn read<T: DeserializeOwned>(result: Result<Value, Problem>) -> Result<T, Problem> {
-    result.and_then(|value| serde_json::from_value(value).map_err(|_| unreadable()))
-}
+type Answer<T> = Result<T, Box<Problem>>;
 
-fn unreadable() -> Problem {
-    Problem {
+/// Reads a result. One that can't be read is as a refusal.
+fn read<T: DeserializeOwned>(result: Result<Value, Problem>) -> Answer<T> {
+    let unreadable = |_| Problem {
         code: BROKEN.to_owned(),
         message: String::new(),
         retryable: false,
@@ -407,5 +391,6 @@ fn unreadable() -> Problem {
         conversation_id: None,
         epoch: None,
         last_seq: None,
-    }
+    };
+    serde_json::from_value(result?).map_err(unreadable).map_err(Box::new)
 }
