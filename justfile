@@ -171,6 +171,7 @@ pack: pack-npm
 
 # Build the packages for npm alone: the web client, the React hooks, and the local server for this machine
 pack-npm: node
+    python tools/scripts/wasm.py
     python3 tools/scripts/npm.py
 
 # Build the Swift client with its library and bindings, and run its tests. Without Swift, makes a Debian with it, as root

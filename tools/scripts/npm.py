@@ -125,6 +125,7 @@ def use(folder):
         print(f"{size:10,}  {name} with all its exports, bundled and compressed", flush=True)
         if size > bytes_max:
             sys.exit(f"{name} is above its budget of {bytes_max:,} bytes")
+    check_sealed(folder)
     start = time.monotonic()
     with served(folder, "--port", "0") as url:
         seconds = time.monotonic() - start
@@ -139,14 +140,30 @@ def use(folder):
 def bundled(folder, name):
     """Returns the compressed size of a bundle with everything that a package exports."""
     package = json.loads((folder / "node_modules" / name / "package.json").read_text())
+    library = {"entry": "all.js", "formats": ["cjs"], "fileName": "all"}
+    build = {"lib": library, "rollupOptions": {"external": list(package.get("peerDependencies", {}))}}
+    program = next(bundle(folder, name, build)).read_bytes()
+    if b"WebAssembly" in program:
+        sys.exit(f"{name} has the encryption, which only @pigeonhole/client/sealed loads")
+    return len(gzip.compress(program))
+
+
+def check_sealed(folder):
+    """Bundles an app with the encryption: the WebAssembly is a file of its own."""
+    build = {"rollupOptions": {"input": "all.js", "preserveEntrySignatures": "strict"}}
+    files = bundle(folder, "@pigeonhole/client/sealed", build)
+    modules = [file.stat().st_size for file in files if file.suffix == ".wasm"]
+    if len(modules) != 1:
+        sys.exit("@pigeonhole/client/sealed has no WebAssembly")
+    print(f"{modules[0]:10,}  WebAssembly of @pigeonhole/client/sealed, in a file of its own", flush=True)
+
+
+def bundle(folder, name, build):
+    """Yields the files of a bundle with everything that a module exports."""
     (folder / "all.js").write_text(f'export * from "{name}";')
-    build = {
-        "lib": {"entry": "all.js", "formats": ["cjs"], "fileName": "all"},
-        "rollupOptions": {"external": list(package.get("peerDependencies", {}))},
-    }
     (folder / "vite.config.mjs").write_text(f"export default {json.dumps({'build': build})};")
     run("node", PAGE / "node_modules/vite/bin/vite.js", "build", "--logLevel", "warn", folder=folder)
-    return len(gzip.compress(next((folder / "dist").iterdir()).read_bytes()))
+    return (file for file in (folder / "dist").rglob("*") if file.is_file())
 
 
 def read(url):

@@ -12,6 +12,7 @@ import type { ErrorCode } from "./frames.ts";
  * - `newer`: a later version of the app wrote the storage. Load that version.
  * - `unreadable`: this version can't read the server's reply.
  * - `config`: the configuration can't work.
+ * - `unsupported`: the platform has no WebAssembly, or can't load the file of the encryption.
  * - `cancelled`: the app has cancelled the upload.
  * - `file`: an attachment can't be read, differs from its announcement, or can't be fetched.
  * - `unwatched`: the app has ended the subscription before the server has replied.
@@ -25,6 +26,7 @@ export type PigeonholeErrorCode =
   | "newer"
   | "unreadable"
   | "config"
+  | "unsupported"
   | "unwatched"
   | "cancelled"
   | "file";
