@@ -247,6 +247,7 @@ impl Keyring {
         if let Some(seat) = self.seats.get_mut(&id)
             && seat.group.is_none()
             && !seat.row.removed
+            && !seat.row.broken
         {
             seat.look(rows::Aim::Join);
             self.touch(&id);
@@ -264,10 +265,12 @@ impl Keyring {
         if let Some(code) = seat.refusal(now_ms) {
             return Readiness::Refused(code);
         }
-        if seat.group.is_none() {
-            if seat.row.broken && !seat.may_repair(now_ms) && seat.is_idle() {
+        if seat.group.is_none() && seat.row.broken {
+            // A join would trust the bytes of the commit that can't be followed.
+            if seat.is_idle() && !seat.may_repair(now_ms) {
                 return Readiness::Refused("broken".to_owned());
             }
+        } else if seat.group.is_none() {
             seat.row.removed = false;
             seat.look(rows::Aim::Write);
             self.touch(&id);

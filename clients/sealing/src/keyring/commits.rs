@@ -46,8 +46,8 @@ impl Keyring {
         if let (Some(group), Some(commit)) = (&group, &commit) {
             match group.follow(entry, commit, None) {
                 Ok(Followed::Changed(next, _)) => self.install(id, next, epoch, seq),
-                Ok(Followed::Removed) => self.removed(id, seq, epoch),
-                Err(_) => self.broken(id, seq, epoch),
+                Ok(Followed::Removed) => self.removed(id, seq),
+                Err(_) => self.broken(id, seq),
             }
             return Shown::Nothing;
         }
@@ -55,7 +55,7 @@ impl Keyring {
             Ok(()) => return Shown::Nothing,
             Err(Error::NotForUs) => {}
             Err(_) if group.is_some() || commit.is_none() => {
-                self.broken(id, seq, epoch);
+                self.broken(id, seq);
                 return Shown::Nothing;
             }
             Err(_) => {}
@@ -64,7 +64,7 @@ impl Keyring {
         let looked = commit.is_none();
         if looked {
             // The birth has nothing for this device, which joins by itself.
-            self.leave(id, seq, epoch);
+            self.leave(id, seq);
             if let Some(seat) = self.seats.get_mut(id) {
                 seat.row.work = Work::Look { aim: Aim::Join, looked };
             }
@@ -132,8 +132,8 @@ impl Keyring {
         self.touch(id);
     }
 
-    fn removed(&mut self, id: &ConversationId, seq: u64, epoch: u64) {
-        self.leave(id, seq, epoch);
+    fn removed(&mut self, id: &ConversationId, seq: u64) {
+        self.leave(id, seq);
         let me = self.device.member().clone();
         if let Some(seat) = self.seats.get_mut(id) {
             seat.row.removed = true;
@@ -142,8 +142,8 @@ impl Keyring {
         self.notices.push(Notice::DeviceRemoved { conversation_id: id.clone(), user: me.user, device: me.device });
     }
 
-    fn broken(&mut self, id: &ConversationId, seq: u64, epoch: u64) {
-        self.leave(id, seq, epoch);
+    fn broken(&mut self, id: &ConversationId, seq: u64) {
+        self.leave(id, seq);
         if let Some(seat) = self.seats.get_mut(id) {
             seat.row.broken = true;
             seat.row.work = Work::Idle;
@@ -154,12 +154,11 @@ impl Keyring {
     }
 
     /// The device has no part in the epoch that this entry begins.
-    fn leave(&mut self, id: &ConversationId, seq: u64, epoch: u64) {
+    fn leave(&mut self, id: &ConversationId, seq: u64) {
         let Some(seat) = self.seats.get_mut(id) else { return };
         seat.group = None;
         seat.pending = None;
         seat.row.position = seat.row.position.max(seq);
-        seat.row.epoch = seat.row.epoch.max(epoch);
         for row in [rows::TREE, rows::PENDING] {
             self.changed.insert(format!("{row}{id}"));
         }

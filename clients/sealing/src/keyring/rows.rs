@@ -84,7 +84,7 @@ pub(super) struct SeatRow {
     pub(super) sealed_from: u64,
     /// The entry by which the device joined.
     pub(super) joined_at: u64,
-    /// The newest epoch in the entries that were taken.
+    /// The newest epoch in which the device had a part.
     pub(super) epoch: u64,
     /// The log goes up to here at least.
     pub(super) due: u64,

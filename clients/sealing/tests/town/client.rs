@@ -38,6 +38,7 @@ pub(crate) struct Client {
     pub(crate) seed: [u8; 32],
     /// How many times a message of another was opened.
     pub(crate) opened: usize,
+    carried: bool,
 }
 
 impl Client {
@@ -45,7 +46,8 @@ impl Client {
         let device = DeviceId::parse(device).unwrap();
         let keyring = Keyring::open(&identity, device.clone(), BTreeMap::new(), &seed).unwrap();
         let (saved, turn) = (Saved::default(), Saved::default());
-        let mut client = Self { identity, device, peer, keyring, saved, turn, asked: vec![], seed, opened: 0 };
+        let mut client =
+            Self { identity, device, peer, keyring, saved, turn, asked: vec![], seed, opened: 0, carried: false };
         client.keyring.connected();
         client.commit();
         client
@@ -209,6 +211,18 @@ impl Client {
         Some(Group::from_stored(state.as_slice().to_vec(), tree.clone()).unwrap())
     }
 
+    /// The requests that are due, and their answers.
+    pub(crate) fn carry(&mut self, server: &mut Server, now_ms: u64) -> Readiness {
+        let readiness = self.pump(now_ms);
+        self.carried = !self.asked.is_empty();
+        while !self.asked.is_empty() {
+            self.serve(server, 0);
+            self.answer(0, now_ms, false);
+            self.commit();
+        }
+        readiness
+    }
+
     /// All that is due, without losses, until nothing is.
     pub(crate) fn settle(&mut self, server: &mut Server, now_ms: u64) -> Readiness {
         let mut readiness = Readiness::Waits;
@@ -216,14 +230,9 @@ impl Client {
             while self.read(server, now_ms) {
                 self.commit();
             }
-            readiness = self.pump(now_ms);
-            if self.asked.is_empty() {
+            readiness = self.carry(server, now_ms);
+            if !self.carried {
                 break;
-            }
-            while !self.asked.is_empty() {
-                self.serve(server, 0);
-                self.answer(0, now_ms, false);
-                self.commit();
             }
         }
         readiness

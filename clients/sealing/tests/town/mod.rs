@@ -16,7 +16,8 @@ mod server;
 pub(crate) use client::Client;
 pub(crate) use server::Server;
 
-use wire::{ConversationId, UserId, direct_conversation_id};
+use pigeonhole_sealing::{Identity, Readiness, Taken};
+use wire::{ConversationId, Message, UserId, direct_conversation_id};
 
 /// A time long ago: a look at the clock of the machine, instead of this time, would fail.
 pub(crate) const NOW_MS: u64 = 1_000_000_000_000;
@@ -32,4 +33,80 @@ pub(crate) fn conversation() -> ConversationId {
 
 pub(crate) fn seed(random: &mut fastrand::Rng) -> [u8; 32] {
     std::array::from_fn(|_| random.u8(..))
+}
+
+/// Alice and bob, with a device each, who have written to each other.
+pub(crate) struct Pair {
+    pub(crate) server: Server,
+    pub(crate) alice: Client,
+    pub(crate) bob: Client,
+    pub(crate) now_ms: u64,
+    ids: usize,
+}
+
+impl Pair {
+    pub(crate) fn strangers() -> Self {
+        let mut server = Server::default();
+        server.now_ms = NOW_MS;
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut client = |me: &str, peer: &str| {
+            let identity = Identity::import(user(me), &seed(&mut random));
+            let mut client = Client::new(identity, "phone", user(peer), seed(&mut random));
+            client.settle(&mut server, NOW_MS);
+            client
+        };
+        let (alice, bob) = (client("alice", "bob"), client("bob", "alice"));
+        Self { server, alice, bob, now_ms: NOW_MS, ids: 0 }
+    }
+
+    pub(crate) fn friends() -> Self {
+        let mut pair = Self::strangers();
+        pair.alice_says("hi");
+        pair.bob_says("hello");
+        pair.settle();
+        pair
+    }
+
+    fn id(&mut self) -> String {
+        self.ids += 1;
+        format!("m{}", self.ids)
+    }
+
+    pub(crate) fn alice_says(&mut self, text: &str) -> Readiness {
+        let id = self.id();
+        self.alice.write(&id, text);
+        self.alice.settle(&mut self.server, self.now_ms)
+    }
+
+    pub(crate) fn bob_says(&mut self, text: &str) -> Readiness {
+        let id = self.id();
+        self.bob.write(&id, text);
+        self.bob.settle(&mut self.server, self.now_ms)
+    }
+
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..3 {
+            self.alice.settle(&mut self.server, self.now_ms);
+            self.bob.settle(&mut self.server, self.now_ms);
+        }
+    }
+
+    /// The next entry for alice, which she has not taken.
+    pub(crate) fn last(&self) -> Message {
+        self.server.seen_by(self.alice.me(), self.server.log.len() - 1)
+    }
+
+    pub(crate) fn alice_takes(&mut self, message: &Message) -> Taken {
+        self.alice.keyring.take(message, self.now_ms)
+    }
+
+    /// Another device of this user, that has nothing but the identity.
+    pub(crate) fn second(&mut self, of_alice: bool, name: &str) -> Client {
+        let first = if of_alice { &self.alice } else { &self.bob };
+        let seed = seed(&mut fastrand::Rng::with_seed(2));
+        let mut second = Client::new(first.identity.clone(), name, first.peer.clone(), seed);
+        second.carry(&mut self.server, self.now_ms);
+        second.carry(&mut self.server, self.now_ms);
+        second
+    }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Server {
     /// The bytes that were sent under an id, until they were called stale.
     sent: BTreeMap<(UserId, ClientMsgId), String>,
     pub(crate) stale: usize,
+    /// The actions that were asked for.
+    pub(crate) asked: Vec<&'static str>,
     pub(crate) now_ms: u64,
 }
 
@@ -70,6 +72,7 @@ impl Server {
     }
 
     pub(crate) fn ask(&mut self, user: &UserId, device: &DeviceId, action: &Action) -> Result<Value, Problem> {
+        self.asked.push(action.name());
         match action {
             Action::Send(request) => self.send(user, request),
             Action::Commit(request) => self.commit(user, request),

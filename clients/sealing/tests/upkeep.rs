@@ -1,0 +1,244 @@
+//! What a device does by itself: packages, new keys, lost devices, and the identities of others.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
+
+mod town;
+
+use std::collections::BTreeMap;
+
+use pigeonhole_sealing::{Identity, Keyring, Lock, Notice, Readiness};
+use town::{Client, DAY_MS, Pair, conversation, user};
+use wire::{Action, DeviceId, Kind};
+
+const HOUR_MS: u64 = DAY_MS / 24;
+
+fn commits(pair: &Pair) -> usize {
+    pair.server.log.iter().filter(|message| message.kind == Kind::Commit).count()
+}
+
+#[test]
+fn keys_are_renewed_with_the_first_message_after_a_day_or_a_hundred() {
+    let mut pair = Pair::friends();
+    assert_eq!(commits(&pair), 1);
+    pair.now_ms += 23 * HOUR_MS;
+    pair.alice_says("early");
+    assert_eq!(commits(&pair), 1);
+    pair.now_ms += HOUR_MS;
+    pair.settle();
+    assert_eq!(commits(&pair), 1, "without a message there is no commit");
+    pair.alice_says("late");
+    assert_eq!(commits(&pair), 2);
+    for _ in 0..99 {
+        pair.alice_says("many");
+    }
+    assert_eq!(commits(&pair), 2);
+    pair.alice_says("the hundred and first");
+    assert_eq!(commits(&pair), 3);
+    pair.settle();
+    assert_eq!(pair.bob.saved.shown.last_key_value().unwrap().1.as_deref(), Ok("the hundred and first"));
+}
+
+#[test]
+fn who_joins_by_the_last_resort_renews_its_keys_and_replaces_it() {
+    let mut pair = Pair::strangers();
+    let last = |pair: &Pair| pair.server.keys[&(user("bob"), DeviceId::parse("phone").unwrap())].last_resort.clone();
+    let before = last(&pair).unwrap();
+    pair.server.is_stingy = true;
+    pair.alice_says("hi");
+    pair.settle();
+    // The birth, and bob's update, without a message of his.
+    assert_eq!(commits(&pair), 2);
+    assert_eq!(pair.server.log.last().unwrap().sender_id, user("bob"));
+    assert_ne!(last(&pair).unwrap(), before);
+    let told = Notice::LastResort { conversation_id: conversation() };
+    assert!(pair.bob.saved.notices.contains(&told));
+    // Another claim may have it for a day: its private part stays for two, until the log was taken in.
+    let packages = |pair: &Pair| pair.bob.saved.rows.keys().filter(|name| name.starts_with("package/")).count();
+    assert_eq!(packages(&pair), 27);
+    let mut later = |hours: u64| {
+        pair.bob.keyring.caught_up(pair.now_ms + hours * HOUR_MS);
+        pair.bob.commit();
+        packages(&pair)
+    };
+    assert_eq!((later(47), later(48)), (27, 26));
+    // All have expired, the last resort after 400 days.
+    assert_eq!((later(24 * 92 - 1), later(24 * 93), later(24 * 403)), (26, 1, 0));
+}
+
+#[test]
+fn packages_are_published_when_few_are_left_and_a_last_resort_after_30_days() {
+    let mut pair = Pair::strangers();
+    let key = (user("bob"), DeviceId::parse("phone").unwrap());
+    let published = |pair: &mut Pair| {
+        let before = pair.server.asked.len();
+        pair.bob.settle(&mut pair.server, pair.now_ms);
+        pair.server.asked[before..].contains(&"publish_keys")
+    };
+    assert_eq!(pair.server.keys[&key].left.len(), 25);
+    pair.bob.keyring.keys_low(11);
+    assert!(!published(&mut pair));
+    pair.server.keys.get_mut(&key).unwrap().left.truncate(10);
+    pair.bob.keyring.keys_low(10);
+    assert!(published(&mut pair));
+    assert_eq!(pair.server.keys[&key].left.len(), 35);
+    let last = pair.server.keys[&key].last_resort.clone();
+    for (days, is_new) in [(29, false), (1, true)] {
+        pair.now_ms += days * DAY_MS;
+        pair.bob.keyring.connected();
+        assert_eq!(published(&mut pair), is_new);
+    }
+    assert_ne!(pair.server.keys[&key].last_resort, last);
+    // The directory has lost the device.
+    pair.server.keys.remove(&key);
+    pair.bob.keyring.connected();
+    assert!(published(&mut pair));
+}
+
+#[test]
+fn a_request_is_the_same_after_a_crash() {
+    let mut pair = Pair::strangers();
+    pair.alice.write("m1", "hi");
+    let mut pending: BTreeMap<String, Action> = BTreeMap::new();
+    for _ in 0..12 {
+        pair.alice.pump(pair.now_ms);
+        pair.alice.crash();
+        for (key, action) in pair.alice.keyring.requests(pair.now_ms) {
+            let key = format!("{key:?}");
+            if let Some(before) = pending.get(&key) {
+                assert_eq!(*before, action);
+            }
+            pending.insert(key, action);
+        }
+        pair.alice.crash();
+        pair.alice.pump(pair.now_ms);
+        if pair.alice.asked.is_empty() {
+            break;
+        }
+        // The last: `list_keys` leaves after each crash.
+        let place = pair.alice.asked.len() - 1;
+        pair.alice.serve(&mut pair.server, place);
+        pair.alice.answer(place, pair.now_ms, false);
+        pair.alice.commit();
+    }
+    assert!(pending.keys().any(|key| key.starts_with("Claim")) && pending.keys().any(|key| key.starts_with("Commit")));
+}
+
+#[test]
+fn a_lost_device_is_removed_and_stays_out_until_its_user_writes() {
+    let mut pair = Pair::friends();
+    let mut tablet = pair.second(true, "tablet");
+    tablet.turn.held = pair.server.log.len() as u64;
+    tablet.keyring.met(&user("bob"), pair.now_ms);
+    tablet.settle(&mut pair.server, pair.now_ms);
+    assert!(tablet.group().is_some());
+    pair.settle();
+    pair.alice.keyring.remove_device(&tablet.device, pair.now_ms);
+    pair.settle();
+    let members = pair.bob.group().unwrap().members().unwrap();
+    assert!(members.iter().all(|member| member.device != tablet.device));
+    assert!(!pair.server.keys.contains_key(&(user("alice"), tablet.device.clone())));
+    let gone = |user: wire::UserId| Notice::DeviceRemoved {
+        conversation_id: conversation(),
+        user,
+        device: tablet.device.clone(),
+    };
+    assert!(pair.bob.saved.notices.contains(&gone(user("alice"))));
+    let (told, epoch) = (gone(user("alice")), pair.server.epoch);
+    tablet.settle(&mut pair.server, pair.now_ms);
+    tablet.keyring.connected();
+    tablet.settle(&mut pair.server, pair.now_ms);
+    assert!(tablet.saved.notices.contains(&told) && tablet.group().is_none());
+    assert_eq!((pair.server.epoch, tablet.keyring.lock(&user("bob"))), (epoch, Lock::Joining));
+    tablet.write("m9", "back");
+    tablet.settle(&mut pair.server, pair.now_ms);
+    assert!(tablet.group().is_some());
+    assert_eq!(pair.server.epoch, epoch + 1);
+}
+
+#[test]
+fn another_identity_is_told_and_holds_what_waits_for_a_verified_user() {
+    for verified in [false, true] {
+        let mut pair = Pair::friends();
+        let (alice, bob) = (user("alice"), user("bob"));
+        let number = pair.alice.keyring.safety_number(&bob).unwrap();
+        assert_eq!(number, pair.bob.keyring.safety_number(&alice).unwrap());
+        if verified {
+            pair.alice.keyring.verify(&bob);
+        }
+        pair.alice.commit();
+        // Bob loses all he has.
+        pair.server.keys.retain(|(owner, _), _| *owner != bob);
+        let identity = Identity::import(bob.clone(), &[7; 32]);
+        pair.bob = Client::new(identity, "new-phone", alice.clone(), [8; 32]);
+        pair.bob_says("it's me");
+        pair.settle();
+        assert!(pair.alice.saved.notices.contains(&Notice::IdentityChanged { user: bob.clone() }));
+        assert_ne!(pair.alice.keyring.safety_number(&bob).unwrap(), number);
+        pair.alice.crash();
+        let wanted = if verified { Lock::Changed } else { Lock::Sealed };
+        assert_eq!(pair.alice.keyring.lock(&bob), wanted);
+        let entries = pair.server.log.len();
+        if verified {
+            assert_eq!(pair.alice_says("prove it"), Readiness::Held(bob.clone()));
+            assert_eq!(pair.server.log.len(), entries);
+            pair.alice.keyring.accept(&bob);
+            pair.alice.commit();
+            pair.alice.settle(&mut pair.server, pair.now_ms);
+        } else {
+            pair.alice_says("welcome");
+        }
+        assert_eq!(pair.server.log.len(), entries + 1);
+        assert_eq!(pair.alice.keyring.lock(&bob), Lock::Sealed);
+    }
+}
+
+#[test]
+fn a_new_identity_keeps_the_pins_and_knows_what_is_sealed() {
+    let mut pair = Pair::friends();
+    let bob = user("bob");
+    pair.alice.keyring.verify(&bob);
+    pair.alice.commit();
+    let identity = Identity::import(user("alice"), &[7; 32]);
+    let rows = pair.alice.saved.rows.clone();
+    let mut keyring = Keyring::open(&identity, pair.alice.device.clone(), rows.clone(), &[8; 32]).unwrap();
+    assert_eq!(keyring.lock(&bob), Lock::Joining);
+    assert!(keyring.safety_number(&bob).is_some());
+    let mut kept = rows;
+    for (name, row) in keyring.take_changes() {
+        match row {
+            Some(row) => kept.insert(name, row.to_vec()),
+            None => kept.remove(&name),
+        };
+    }
+    let mut names: Vec<_> = kept.keys().map(|name| name.split('/').next().unwrap()).collect();
+    names.dedup();
+    assert_eq!(names, ["device", "pin", "seat"]);
+    // Another user has nothing of it.
+    let carol = Identity::import(user("carol"), &[7; 32]);
+    let keyring = Keyring::open(&carol, pair.alice.device.clone(), kept, &[8; 32]).unwrap();
+    assert!(keyring.safety_number(&bob).is_none());
+}
+
+#[test]
+fn a_note_to_oneself_needs_no_other_device() {
+    let mut pair = Pair::strangers();
+    let me = user("alice");
+    let mut keyring = pair.alice.keyring;
+    assert_eq!(keyring.prepare(&me, pair.now_ms), Readiness::Waits);
+    for _ in 0..4 {
+        for (key, action) in keyring.requests(pair.now_ms) {
+            if let Action::GroupInfo(_) = action {
+                let gone =
+                    serde_json::from_value(serde_json::json!({"code": "gone", "message": "", "retryable": false}));
+                keyring.answered(&key, Err(gone.unwrap()), pair.now_ms);
+            } else if let Action::ClaimKeys(_) = action {
+                let none = serde_json::json!({"users": [{"user_id": "alice", "devices": []}], "left": []});
+                keyring.answered(&key, Ok(none), pair.now_ms);
+            } else if let Action::Commit(request) = action {
+                assert!(request.commit.is_none() && request.welcome.is_none());
+                pair.server.asked.push("commit");
+            }
+        }
+    }
+    assert_eq!(pair.server.asked.last(), Some(&"commit"));
+}
