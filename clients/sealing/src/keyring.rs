@@ -35,8 +35,8 @@ const OWN_MESSAGES: u32 = 100;
 
 /// One device of one user, without I/O.
 ///
-/// A keyring gets the entries of the log, the answers of the server and the wishes of the app. It returns requests, opened
-/// messages and notices. All decisions about encryption are made here, so that each client makes the same.
+/// A keyring gets the log, the replies of the server and the wishes of the app, and returns requests, opened messages and
+/// notices. All decisions about encryption are made here, so that each client makes the same.
 ///
 /// The state is a table of rows. A client writes [`take_changes`](Self::take_changes) in the transaction of the turn, before
 /// it tells the app and before a request leaves. After a crash, [`open`](Self::open) goes on from the rows of the last
@@ -75,8 +75,8 @@ impl fmt::Debug for Keyring {
 impl Keyring {
     /// Opens the keyring of a device. `rows`: what [`take_changes`](Self::take_changes) returned in earlier runs.
     ///
-    /// `seed`: 32 random bytes, for the key of a new device. Rows of another device or identity are replaced. What they
-    /// recorded of others' identities, and of conversations that are sealed, stays.
+    /// `seed`: 32 random bytes, for the key of a new device. The keyring replaces the rows of another device or identity.
+    /// For the same user, the pinned identities and the list of sealed conversations stay.
     pub fn open(
         identity: &Identity,
         device: DeviceId,
@@ -283,7 +283,8 @@ impl Keyring {
         if is_ready { Readiness::Ready } else { Readiness::Waits }
     }
 
-    /// Returns the bytes that this message has already. They leave unchanged, whatever [`prepare`](Self::prepare) returns.
+    /// Returns the bytes that this message has already. The client sends them unchanged, whatever
+    /// [`prepare`](Self::prepare) returns.
     pub fn sealed(&self, peer: &UserId, client_msg_id: &ClientMsgId) -> Option<Sealed> {
         let conversation = Conversation::direct(self.me(), peer);
         self.sealed.get(&sealed_name(conversation.id(), client_msg_id)).map(|row| row.sealed.clone())
@@ -329,7 +330,8 @@ impl Keyring {
         self.advance(&id, now_ms);
     }
 
-    /// Takes the end of a message: stored at this place, or refused for good. The bytes go, when the log was taken up to it.
+    /// Takes the end of a message: stored at this place, or refused for good. The keyring deletes the bytes once its
+    /// position is there.
     pub fn sent(&mut self, peer: &UserId, client_msg_id: &ClientMsgId, seq: Option<Seq>, now_ms: u64) {
         let conversation = Conversation::direct(self.me(), peer);
         let name = sealed_name(conversation.id(), client_msg_id);

@@ -137,7 +137,7 @@ fn a_ghost_device_is_added_by_nobody() {
     let devices: Vec<_> = members.iter().map(|member| (member.user.as_str(), member.device.as_str())).collect();
     assert_eq!(devices, [("alice", "phone"), ("bob", "phone")]);
     assert_eq!(pair.server.epoch, 2);
-    // Its user is told, once.
+    // A notice tells the user, once.
     pair.alice.keyring.connected();
     pair.settle();
     pair.alice.keyring.connected();
@@ -166,7 +166,7 @@ fn a_commit_that_was_left_out_is_followed_by_a_reset_once_a_day() {
         let commit = at(&pair.server.seen_by(&user("alice"), second), next);
         let taken = pair.alice_takes(&commit);
         assert_eq!(taken.notices, [Notice::Broken { conversation_id: conversation(), seq: commit.seq }]);
-        // What is sealed behind it opens for nobody here, and no message is the reason of a reset.
+        // Alice opens nothing behind it, and no message is the reason of a reset.
         let message = at(&pair.server.seen_by(&user("alice"), second + 1), next + 1);
         pair.alice.turn.held = pair.server.log.len() as u64;
         assert_eq!(why(&pair.alice_takes(&message)), Why::Broken);

@@ -48,7 +48,7 @@ impl Walk {
         server.now_ms = NOW_MS;
         let (clients, texts, met) = Default::default();
         let mut walk = Self { server, clients, identities, random, texts, now_ms: NOW_MS, names: 0, met };
-        // What was said in the clear stays.
+        // The conversation begins in the clear.
         for place in 0..walk.random.usize(..4) {
             let id = ClientMsgId::parse(&format!("p{place}")).unwrap();
             walk.server.append(&user("alice"), &id, Kind::Text).body = format!("old-{place}");
@@ -166,7 +166,7 @@ impl Walk {
         }
     }
 
-    /// The rows are gone, the identity is not. What waits in the outbox goes with them.
+    /// The rows and the outbox are gone, the identity is not.
     fn lose_state(&mut self, by: usize) {
         let client = &self.clients[by];
         let (identity, device) = (client.identity.clone(), client.device.clone());

@@ -1,4 +1,4 @@
-//! What a device does by itself: packages, new keys, lost devices, and the identities of others.
+//! The upkeep of a device: packages, new keys, lost devices, and the identities of others.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
@@ -52,7 +52,7 @@ fn who_joins_by_the_last_resort_renews_its_keys_and_replaces_it() {
     assert_ne!(last(&pair).unwrap(), before);
     let told = Notice::LastResort { conversation_id: conversation() };
     assert!(pair.bob.saved.notices.contains(&told));
-    // Another claim may have it for a day: its private part stays for two, until the log was taken in.
+    // Another claim may have it for a day: its private part stays for two, until the client has all of the log.
     let packages = |pair: &Pair| pair.bob.saved.rows.keys().filter(|name| name.starts_with("package/")).count();
     assert_eq!(packages(&pair), 27);
     let mut later = |hours: u64| {

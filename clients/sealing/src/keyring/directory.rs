@@ -31,8 +31,8 @@ impl Keyring {
         self.publish_due |= left <= FEW;
     }
 
-    /// The log was taken in up to its end: private parts of packages that ended two days ago go. Before, an entry could
-    /// still need them.
+    /// The client has the log up to its end: the keyring deletes private parts of packages that ended two days ago. An
+    /// earlier entry could need them.
     pub fn caught_up(&mut self, now_ms: u64) {
         let is_over = |row: &PackageRow| {
             let ends_at_s = row.drop_at_s.unwrap_or(row.expires_at_s.saturating_add(KEPT_S));

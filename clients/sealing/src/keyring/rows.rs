@@ -78,7 +78,7 @@ pub(super) struct SeatRow {
     pub(super) peer: Option<UserId>,
     /// The group's state. Left out: the device has no part in the conversation.
     pub(super) state: Option<Bytes>,
-    /// Every entry up to this one was taken.
+    /// The keyring has taken every entry up to this one.
     pub(super) position: u64,
     /// The first entry that was sealed, as far as this device knows. 0: none.
     pub(super) sealed_from: u64,
@@ -105,7 +105,7 @@ pub(super) struct SeatRow {
     pub(super) work: Work,
 }
 
-/// What a seat is doing.
+/// The work of a seat.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Work {
     #[default]
@@ -124,7 +124,7 @@ pub(super) enum Work {
     Commit { landed: Option<u64>, stale: bool },
 }
 
-/// What a seat looks for.
+/// The aim of a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Aim {
     /// Takes part, if the conversation is sealed.

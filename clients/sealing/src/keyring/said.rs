@@ -28,22 +28,22 @@ pub enum RequestKey {
 /// The outcome of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Taken {
-    /// What the client shows.
+    /// The entry's place in the app.
     pub shown: Shown,
-    /// What the client tells its user.
+    /// The changes that the client tells its user.
     pub notices: Vec<Notice>,
 }
 
 /// The outcome of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Answered {
-    /// What the client tells its user.
+    /// The changes that the client tells its user.
     pub notices: Vec<Notice>,
     /// The entry of an own commit. The server sends it to other connections only, so the client puts it into the log itself.
     pub entry: Option<Box<Message>>,
 }
 
-/// What a client shows for an entry.
+/// The outcome of an entry for the app.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shown {
@@ -56,7 +56,7 @@ pub enum Shown {
     },
     /// A message that this device sealed: the client has its text.
     Own,
-    /// A commit, or an entry that was taken before.
+    /// A commit, or an entry that the keyring has taken before.
     Nothing,
     /// An entry that can't be judged yet, or one behind a gap. The client takes the same entry again after the next
     /// answer, or after the entries between.
@@ -71,7 +71,7 @@ pub enum Shown {
 pub enum Why {
     /// The device joined later.
     BeforeJoin,
-    /// The entry does not open, or its bytes are of another place: anybody can have made it.
+    /// The entry does not open, or its bytes are of another place: any user or the server can have made it.
     Forged,
     /// A commit before this entry can't be followed, or the opened plaintext is no envelope.
     Broken,
@@ -120,7 +120,7 @@ pub enum Notice {
         /// The user.
         by: UserId,
     },
-    /// Nobody can follow the commit of this entry. The device resets the conversation, at most once a day.
+    /// The device can't follow the commit of this entry. The device resets the conversation, at most once a day.
     Broken {
         /// The conversation.
         conversation_id: ConversationId,
@@ -139,7 +139,7 @@ pub enum Notice {
         /// The conversation.
         conversation_id: ConversationId,
     },
-    /// The keys directory has a device of one's own user with the identity of another.
+    /// The keys directory has a device of this user with another identity.
     UnknownDevice {
         /// The device.
         device: DeviceId,
@@ -157,7 +157,7 @@ pub enum Notice {
 pub enum Readiness {
     /// Now.
     Ready,
-    /// Requests are under way, or entries must be taken first.
+    /// Requests are under way, or the log goes on behind the position.
     Waits,
     /// Not before the user accepts the new identity of this verified user.
     Held(UserId),
@@ -180,9 +180,9 @@ pub struct Sealed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lock {
-    /// What was said is in the clear.
+    /// The messages are in the clear.
     Plain,
-    /// What is said is sealed.
+    /// New messages are sealed.
     Sealed,
     /// A verified user has another identity.
     Changed,
@@ -190,12 +190,12 @@ pub enum Lock {
     Joining,
 }
 
-/// A device of one's own user, by the keys directory.
+/// A device of this user, by the keys directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OwnDevice {
     /// The device.
     pub device: DeviceId,
-    /// Its credential names one's own identity. Its signature is checked where the device joins.
+    /// The credential has this user's identity. Members verify its signature when the device joins.
     pub known: bool,
     /// The packages that it has left.
     pub left: u64,

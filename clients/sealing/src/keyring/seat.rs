@@ -48,7 +48,7 @@ impl Seat {
         self.row.work == Work::Idle
     }
 
-    /// Nothing is under way, and the log was taken in as far as it is known.
+    /// Nothing is under way, and the position is where the known log ends.
     pub(super) fn is_ready(&self) -> bool {
         self.group.is_some() && self.is_idle() && self.row.position >= self.row.due
     }
@@ -59,7 +59,7 @@ impl Seat {
         self.is_idle() && (self.group.is_some() || is_outside) && !self.row.renew && self.row.remove.is_empty()
     }
 
-    /// The birth, or whether there is one, is not known yet: nothing can be said of an entry.
+    /// The device does not know yet where the birth is, or whether there is one, so it judges no entry.
     pub(super) fn is_looking(&self) -> bool {
         let looks = match self.row.work {
             Work::Look { aim, looked } => !looked && matches!(aim, Aim::Join | Aim::Write),

@@ -1,4 +1,4 @@
-//! The log: each entry is taken once, in the order of `seq`.
+//! The log: the keyring takes each entry once, in the order of `seq`.
 
 use wire::{ConversationId, Kind, Message, Seq, UserId};
 
@@ -114,7 +114,7 @@ impl Keyring {
         message.sender_id == *self.me() && row.is_some_and(|row| row.sealed.body == message.body)
     }
 
-    /// The entry was taken.
+    /// Moves the position over an entry.
     pub(super) fn passed(&mut self, id: &ConversationId, seq: u64) {
         let Some(seat) = self.seats.get_mut(id) else { return };
         if seat.row.sealed_from > 0 && seq > seat.row.position {
@@ -215,7 +215,7 @@ impl Keyring {
     }
 }
 
-/// A plain entry: the server takes none behind the first birth, but a `delete`, and a reaction that is taken back.
+/// A plain entry: the server takes none behind the first birth, but a `delete`, and the end of a reaction.
 fn plain(message: &Message, sealed_from: u64) -> Shown {
     let is_quiet = match message.kind {
         Kind::Delete => true,

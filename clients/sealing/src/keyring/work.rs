@@ -1,4 +1,4 @@
-//! What the seats do: look, join, begin, renew, remove.
+//! The work of the seats: look, join, begin, renew, remove.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::identity::PublicKey;
 use crate::package::{Asked, Checked};
 
-/// The code for a conversation in which nobody can be added.
+/// The code for a conversation whose other user has no usable package.
 const NO_KEYS: &str = "no_keys";
 /// The code for bytes that this device can't use.
 const BROKEN: &str = "broken";
@@ -170,13 +170,13 @@ impl Keyring {
             Ok(info) => info,
             Err(problem) if matches!(problem.code.as_str(), "gone" | "not_member") && seat.row.sealed_from == 0 => {
                 seat.row.work = Work::Idle;
-                // Nobody has begun. A device begins when its user writes.
+                // The conversation is plain. A device begins when its user writes.
                 if aim != Aim::Join {
                     self.claim(id, 0, false, now_ms);
                 }
                 return;
             }
-            // That the conversation is sealed, this device knows by itself.
+            // The device knows by itself that the conversation is sealed.
             Err(problem) => return seat.refuse(problem.code, now_ms),
         };
         if info.conversation_id != *id || info.epoch < seat.row.epoch {
@@ -200,7 +200,7 @@ impl Keyring {
         if let Ok(pending) = joins {
             self.begin(id, PendingKind::Join, pending);
         } else if aim == Aim::Write && seat.may_repair(now_ms) {
-            // Nobody can join by these bytes, or not with this identity.
+            // The device can't join by these bytes, or not with its identity.
             self.claim(id, info.epoch, true, now_ms);
         } else {
             seat.refuse(BROKEN, now_ms);
@@ -277,7 +277,7 @@ impl Keyring {
                 if user_id == me { Some(self.identity.key()) } else { self.pins.get(&user_id).map(|pin| *pin.now()) };
             let mut checked = self.checked(&user_id, &devices, key.as_ref(), now_ms);
             if checked.is_empty() && user_id != me {
-                // Another identity than the pinned one is told, and what waits for a verified user is held.
+                // The user has another identity: a notice tells it, and messages to a verified user wait.
                 checked = self.checked(&user_id, &devices, None, now_ms);
                 let first = checked.first().map(|package| package.member.key);
                 checked.retain(|package| Some(package.member.key) == first);
@@ -380,7 +380,7 @@ fn own_entry(me: UserId, pending: &Pending, result: CommitResult) -> Message {
 
 type Answer<T> = Result<T, Box<Problem>>;
 
-/// Reads a result. One that can't be read is as a refusal.
+/// Reads a result. A malformed one is a refusal.
 fn read<T: DeserializeOwned>(result: Result<Value, Problem>) -> Answer<T> {
     let unreadable = |_| Problem {
         code: BROKEN.to_owned(),

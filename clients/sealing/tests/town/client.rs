@@ -12,7 +12,7 @@ use super::{Server, conversation};
 #[derive(Clone, Default)]
 pub(crate) struct Saved {
     pub(crate) rows: BTreeMap<String, Vec<u8>>,
-    /// The entries up to this one were taken.
+    /// The client has taken the entries up to this one.
     pub(crate) held: u64,
     pub(crate) shown: BTreeMap<u64, Result<String, Why>>,
     pub(crate) outbox: VecDeque<(ClientMsgId, String)>,
@@ -161,7 +161,7 @@ impl Client {
         }
     }
 
-    /// Takes the next entry. Returns whether there was one that could be taken.
+    /// Takes the next entry. Returns whether there was one.
     pub(crate) fn read(&mut self, server: &Server, now_ms: u64) -> bool {
         self.rewind();
         let next = self.turn.held + 1;

@@ -33,7 +33,7 @@ pub(crate) struct Server {
     /// The bytes that were sent under an id, until they were called stale.
     sent: BTreeMap<(UserId, ClientMsgId), String>,
     pub(crate) stale: usize,
-    /// The actions that were asked for.
+    /// The actions of the requests.
     pub(crate) asked: Vec<&'static str>,
     pub(crate) now_ms: u64,
 }
