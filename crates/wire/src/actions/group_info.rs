@@ -6,7 +6,6 @@ use super::send::Target;
 use crate::bytes::Bytes;
 use crate::fields::Fields;
 use crate::ids::{ConversationId, Seq};
-use crate::limits::EPOCH_MAX;
 use crate::refusal::Refusal;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -21,7 +20,7 @@ pub struct GroupInfoRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupInfoResult {
     pub conversation_id: ConversationId,
-    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = EPOCH_MAX)))]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = crate::limits::EPOCH_MAX)))]
     pub epoch: u64,
     /// The commit that began it.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
