@@ -1,8 +1,10 @@
 //! The events that the client gives to the app, and its requests for tokens.
 
-use wire::{ClientMsgId, Conversation, ConversationId, Message, Presence, Receipt, Settings, Timestamp, UserId};
+use pigeonhole_sealing::Notice;
+use wire::{ClientMsgId, Conversation, ConversationId, Message, Presence, Receipt, Seq, Settings, Timestamp, UserId};
 
 use crate::saved::Queued;
+use crate::unreadable::Unreadable;
 use crate::{Error, Moment};
 
 /// Something the app should know.
@@ -80,6 +82,19 @@ pub enum Event {
         /// Why.
         error: Error,
     },
+    /// A message that this device can't read. No [`Event::Message`] follows. The store and the views have its place.
+    Unreadable {
+        /// Where.
+        conversation_id: ConversationId,
+        /// The entry.
+        seq: Seq,
+        /// The author.
+        sender_id: UserId,
+        /// Why.
+        why: Unreadable,
+    },
+    /// News of the end-to-end encryption: of the keys of another user, or of the user's own devices.
+    Security(Notice),
     /// The server refused a message or a change for good, and the client removed it from the outbox.
     Failed {
         /// The message or the change.

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use pigeonhole_sealing::{Identity, SEED_BYTES};
-use wire::UserId;
+use pigeonhole_sealing::{Identity, Keyring, SEED_BYTES};
+use wire::{DeviceId, UserId};
 use zeroize::Zeroizing;
 
-use crate::Error;
+use crate::{Error, Saved};
 
 /// The private key of a user's identity. Its holder is the user, so an app keeps it in the key storage of the system.
 ///
@@ -35,9 +35,16 @@ impl Keys {
         self.0.clone()
     }
 
-    /// Returns the identity of this user.
-    pub fn identity(&self, user: UserId) -> Identity {
-        Identity::import(user, &self.0)
+    /// Opens the keyring of this device, from what an earlier run saved. `device_id` must stay the same for the life of
+    /// the store.
+    ///
+    /// # Errors
+    /// [`Error::Config`]: the saved rows are of a later version, or the system has no random numbers.
+    pub fn keyring(&self, me: &UserId, device_id: DeviceId, saved: &mut Saved) -> Result<Box<Keyring>, Error> {
+        let seed = Self::generate()?;
+        let rows = std::mem::take(&mut saved.sealing);
+        let keyring = Keyring::open(&Identity::import(me.clone(), &self.0), device_id, rows, &seed.0);
+        Ok(Box::new(keyring.map_err(|error| Error::Config(format!("the keys of this device can't be used: {error}")))?))
     }
 }
 

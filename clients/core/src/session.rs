@@ -24,6 +24,7 @@ mod presence;
 mod reading;
 mod reports;
 mod requests;
+mod sealing;
 mod typing;
 mod uploads;
 mod views;
@@ -33,7 +34,8 @@ mod watching;
 use std::mem;
 use std::time::Duration;
 
-use wire::{Member, Message, Receipt, Reply, Seq, ServerEvent, ServerFrame, Settings, Timestamp, UserId};
+use pigeonhole_sealing::Keyring;
+use wire::{Kind, Member, Message, Receipt, Reply, Seq, ServerEvent, ServerFrame, Settings, Target, Timestamp, UserId};
 
 use calls::Calls;
 use catch_up::CatchUp;
@@ -44,6 +46,7 @@ use presence::Presences;
 use reading::read_frame;
 use reports::Reports;
 use requests::Requests;
+use sealing::Sealing;
 use typing::Typing;
 use watching::Watching;
 
@@ -51,6 +54,7 @@ use crate::chat::{Views, is_of_view};
 use crate::media::PutNews;
 use crate::saved::{Queued, StorageChange};
 use crate::turn::{Ask, AskId, Input, Keeper, LinkId, Output, Setup, Step};
+use crate::unreadable::Unreadable;
 use crate::{Error, Event, Moment, ReceiptKind, State, Stats, Timing, Write};
 
 /// The state machine of a client. Each [`turn`](Self::turn) takes inputs and returns what follows from them.
@@ -70,6 +74,8 @@ pub struct Core {
     watching: Watching,
     presences: Presences,
     views: Views,
+    keyring: Option<Box<Keyring>>,
+    sealing: Sealing,
     /// Requests that the server refused for good, which the user has not seen to yet.
     refused: Vec<(Queued, String)>,
     stats: Stats,
@@ -85,7 +91,13 @@ pub struct Core {
 impl Core {
     /// Continues from what an earlier run saved. The first turn dials. `seed` decides the random waits.
     pub fn new(setup: Setup, seed: u64) -> Self {
-        let Setup { me, timing, keeper, saved } = setup;
+        let Setup { me, timing, keeper, saved, keyring } = setup;
+        let encrypted_of = keyring.as_ref().map(|_| me.clone());
+        // The bytes of what may have left were kept.
+        let is_unsent = |queued: &Queued| match (&keyring, queued.outgoing.target()) {
+            (Some(keyring), Some(Target::User(peer))) => keyring.sealed(&peer, &queued.client_msg_id).is_none(),
+            _ => false,
+        };
         Self {
             views: Views::new(me.clone(), saved.listed),
             me,
@@ -95,13 +107,15 @@ impl Core {
             links: Links::default(),
             requests: Requests::default(),
             calls: Calls::default(),
-            outbox: Outbox::new(saved.outbox),
+            outbox: Outbox::new(saved.outbox, is_unsent, encrypted_of),
             conversations: Conversations::new(saved.held),
             catch_up: CatchUp::new(saved.caught_up),
             reports: Reports::new(saved.reads),
             typing: Typing::default(),
             watching: Watching::default(),
             presences: Presences::default(),
+            keyring,
+            sealing: Sealing::default(),
             refused: saved.refused,
             stats: Stats::default(),
             now: Moment::default(),
@@ -116,6 +130,7 @@ impl Core {
     /// `now` is never before the time of the last turn. `wall` is the time of day by this device's clock.
     pub fn turn(&mut self, inputs: Vec<Input>, now: Moment, wall: Timestamp) -> Step {
         (self.now, self.wall) = (now, wall);
+        self.start_keyring();
         for input in inputs {
             self.take(input, now);
         }
@@ -129,6 +144,7 @@ impl Core {
             self.send_due(now);
         }
         self.show_views();
+        self.write_keyring();
         Step {
             writes: mem::take(&mut self.writes),
             lasting: mem::take(&mut self.lasting),
@@ -175,6 +191,7 @@ impl Core {
             Input::Draft { target, draft } => self.draft(target, draft),
             Input::Place { conversation_id, seq, path } => self.place(conversation_id, seq, path),
             Input::Dismiss(client_msg_id) => self.dismiss(&client_msg_id),
+            Input::Trust(trust) => self.trust(trust),
             Input::Zone(zone) => self.views.set_zone(zone),
         }
     }
@@ -211,8 +228,11 @@ impl Core {
                 self.tell(Event::Typing { conversation_id, user_id, at });
             }
             ServerEvent::Presence(presence) => self.tell(Event::PresenceChanged(presence)),
-            // This client publishes no keys.
-            ServerEvent::KeysLow { .. } => {}
+            ServerEvent::KeysLow { left } => {
+                if let Some(keyring) = &mut self.keyring {
+                    keyring.keys_low(left);
+                }
+            }
             ServerEvent::ConnectionReplaced {} => self.connection_replaced(link, now),
         }
     }
@@ -236,6 +256,11 @@ impl Core {
         self.outbox.waiting()
     }
 
+    /// Returns the keys of the end-to-end encryption.
+    pub fn keyring(&self) -> Option<&Keyring> {
+        self.keyring.as_deref()
+    }
+
     /// Returns the counters of the client.
     pub fn stats(&self) -> Stats {
         self.stats
@@ -256,6 +281,7 @@ impl Core {
             self.watching.next(),
             self.presences.next(),
             self.next_upload(),
+            self.keyring_wakes(),
         ]
         .into_iter()
         .flatten()
@@ -270,7 +296,9 @@ impl Core {
         }
         self.ask_calls(now);
         self.uploads_due(now);
+        // The keyring makes requests for messages that wait to be sealed, so it comes after them.
         self.send_waiting(now);
+        self.keyring_due(now);
         self.drain_on(now);
         self.report(now);
         self.watch_due(now);
@@ -286,8 +314,23 @@ impl Core {
 
     /// The next entry for the app.
     fn hand_over(&mut self, message: Message, missed: bool) {
+        if message.kind == Kind::Commit && self.keyring.is_some() {
+            return self.pass(message);
+        }
+        if let Some(why) = Unreadable::in_entry(&message).filter(|_| self.keyring.is_some()) {
+            self.stats.unreadable += 1;
+            let Message { conversation_id, seq, sender_id, .. } = message.clone();
+            self.pass(message);
+            return self.outputs.push(Output::Tell(Event::Unreadable { conversation_id, seq, sender_id, why }));
+        }
         self.store(|| Write::Entry(message.clone()));
         self.tell(Event::Message { message, missed });
+    }
+
+    /// Takes an entry that is no event for the app.
+    fn pass(&mut self, message: Message) {
+        self.store(|| Write::Entry(message.clone()));
+        self.views.event(&Event::Message { message, missed: false }, self.now);
     }
 
     fn tell_state(&mut self, state: State) {

@@ -18,6 +18,8 @@ pub struct Stats {
     pub duplicates_dropped: u64,
     /// Times that `history` brought what was missing.
     pub gaps_repaired: u64,
+    /// Encrypted messages that this device can't read.
+    pub unreadable: u64,
     /// Connections after the first.
     pub reconnects: u64,
 }

@@ -187,11 +187,22 @@ impl Folded {
         self.message.as_ref()
     }
 
+    /// Returns the words that a search can find.
+    pub fn text(&self) -> &str {
+        self.message.as_ref().map_or("", text_of)
+    }
+
     /// Takes the message as the server read it, which can be an older state than the stored one.
     fn hold(&mut self, mut message: Message, from_page: bool) {
         if let Some(at) = message.deleted_at {
             let by = message.deleted_by.as_ref().unwrap_or(&message.sender_id).clone();
             self.changes.delete(at, by);
+        }
+        if message.kind == Kind::Sealed
+            && let Some(held) = self.message.as_mut().filter(|held| from_page || held.kind != Kind::Sealed)
+        {
+            // The server has no text of it.
+            return self.changes.apply(held);
         }
         if let Some(held) = self.message.take() {
             // A page that another member's device sees has no such id.
@@ -403,7 +414,16 @@ fn replace<T: Tables>(tables: &mut T, row: &Conversation) -> Result<(), T::Error
     if known.as_ref().is_some_and(|known| known.last_seq > row.last_seq) {
         return Ok(());
     }
-    list(tables, row.clone())?;
+    let mut listed = row.clone();
+    let last = &mut listed.last_message;
+    // The server has no text of an encrypted message.
+    if last.kind == Kind::Sealed
+        && let Some(folded) = tables.folded(&row.conversation_id, last.seq)?
+        && let Some(message) = folded.message()
+    {
+        *last = last_message(message);
+    }
+    list(tables, listed)?;
     if let Some(known) = known {
         // The server may not know the user's newest marks yet.
         raise_own(tables, &row.conversation_id, known.delivered_seq, known.read_seq)?;
@@ -450,6 +470,9 @@ pub fn order_of_chats(rows: &mut [Conversation]) {
 }
 
 fn fold<T: Tables>(tables: &mut T, me: &UserId, entry: &Message, from_page: bool) -> Result<(), T::Error> {
+    if entry.kind == Kind::Commit {
+        return Ok(());
+    }
     let id = &entry.conversation_id;
     let is_change = matches!(entry.kind, Kind::Edit | Kind::Delete | Kind::Reaction);
     let seq = match (is_change, entry.target_seq) {
@@ -706,10 +729,10 @@ fn listed<T: Tables>(tables: &mut T, me: &UserId, entry: &Message) -> Result<(),
         changed(&mut row, entry, system, me);
     }
     row.last_seq = entry.seq;
-    if entry.kind.is_listed() {
+    if entry.kind.is_listed() || counts(entry) {
         row.last_message = last_message(entry);
     }
-    if entry.kind.counts() && entry.sender_id != *me && entry.deleted_at.is_none() {
+    if counts(entry) && entry.sender_id != *me && entry.deleted_at.is_none() {
         row.unread += 1;
         let names_me = entry.mentions.iter().any(|user| user == me || *user == EVERYBODY);
         row.mentions = row.mentions.map(|mentions| mentions + u64::from(names_me));
@@ -729,12 +752,22 @@ fn changed(row: &mut Conversation, entry: &Message, system: &System, me: &UserId
     Rules { history: row.history, post: row.post, add: row.add, .. } = standing.rules();
 }
 
+/// Returns the text of a message. An entry that this device can't read has none.
+pub(crate) fn text_of(message: &Message) -> &str {
+    if message.kind == Kind::Sealed { "" } else { &message.body }
+}
+
+/// Returns whether the entry counts as unread.
+pub(crate) fn counts(message: &Message) -> bool {
+    message.kind.counts() || (message.kind == Kind::Sealed && !message.silent)
+}
+
 fn last_message(message: &Message) -> LastMessage {
     LastMessage {
         seq: message.seq,
         sender_id: message.sender_id.clone(),
         kind: message.kind.clone(),
-        preview: message.body.chars().take(PREVIEW_CHARS_MAX).collect(),
+        preview: text_of(message).chars().take(PREVIEW_CHARS_MAX).collect(),
         sent_at: message.sent_at,
         deleted: message.deleted_at.is_some(),
         system: message.system.clone(),

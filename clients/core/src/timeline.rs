@@ -17,7 +17,8 @@ use wire::{
 
 use crate::group::{EVERYBODY, Turn, turn_of};
 use crate::saved::{Outgoing, Queued};
-use crate::store::{Span, Window};
+use crate::store::{Span, Window, counts};
+use crate::unreadable::Unreadable;
 use crate::{Error, Moment, ReceiptKind};
 use changes::{Changes, foresee, keep_text};
 pub use members::Readers;
@@ -52,6 +53,7 @@ use members::{Marks, Members};
 ///         TimelineEntry::Message { message, .. } if message.deleted_at.is_some() => println!("(deleted)"),
 ///         TimelineEntry::Message { message, tick: Some(tick), .. } => println!("{} {tick:?}", message.body),
 ///         TimelineEntry::Message { message, tick: None, .. } => println!("{}: {}", message.sender_id, message.body),
+///         TimelineEntry::Unreadable { message, why } => println!("{}: ({why:?})", message.sender_id),
 ///         TimelineEntry::Unsent { body, tick, .. } => println!("{body} {tick:?}"),
 ///     }
 /// }
@@ -127,6 +129,13 @@ pub enum TimelineEntry<'a, D> {
         /// The last own change of it that was refused for good, until it is dismissed.
         refused: Option<&'a Unsent>,
     },
+    /// An encrypted message that this device can't read.
+    Unreadable {
+        /// Its place in the conversation, without the text.
+        message: &'a Message,
+        /// Why.
+        why: Unreadable,
+    },
     /// An own message that is not stored.
     Unsent {
         /// The message.
@@ -148,6 +157,8 @@ pub(crate) enum Place<'a> {
     System { message: &'a Message, system: &'a System },
     /// A stored message. `unread`: the separator with this number is before it. Only an own one has a tick.
     Message { message: &'a Message, tick: Option<Tick>, unread: Option<u64> },
+    /// An encrypted message that this device can't read.
+    Unreadable { message: &'a Message, why: Unreadable },
     /// An entry of an app's own kind.
     Other(&'a Message),
     /// An own message that is not stored.
@@ -331,7 +342,7 @@ impl Timeline {
         }
         self.spans = Span { from: message.seq, to: message.seq }.joined(&self.spans);
         let was_closed = message.system.is_some() && self.is_closed();
-        if has_content(&message.kind) {
+        if has_content(&message.kind) || Unreadable::in_entry(&message).is_some() {
             self.hold(message, from_page);
         } else {
             self.change(message);
@@ -357,6 +368,12 @@ impl Timeline {
         if let Some(at) = message.deleted_at {
             let by = message.deleted_by.as_ref().unwrap_or(&message.sender_id).clone();
             self.changes.entry(seq).or_default().delete(at, by);
+        }
+        if message.kind == Kind::Sealed
+            && let Some(held) = self.held.get_mut(&seq).filter(|held| from_page || held.kind != Kind::Sealed)
+        {
+            // The server has no text of it.
+            return self.changes.entry(seq).or_default().apply(held);
         }
         if let Some(held) = self.held.remove(&seq) {
             // A page can lack the id.
@@ -592,6 +609,10 @@ impl Timeline {
                     let (own, message) = (tick.is_some(), self.foreseen(message));
                     entries.push(TimelineEntry::Message { message, own, tick, quote, changing, refused });
                 }
+                Place::Unreadable { message, why } => {
+                    turn(&mut entries, message.sent_at);
+                    entries.push(TimelineEntry::Unreadable { message, why });
+                }
                 Place::Other(_) => {}
                 Place::Unsent { unsent, body, reply_to } => {
                     turn(&mut entries, unsent.queued.made_at);
@@ -615,9 +636,12 @@ impl Timeline {
             }
             for message in self.held.range(span.from..=span.to).map(|(_, message)| message) {
                 let (seq, kind) = (message.seq, &message.kind);
+                let unreadable = Unreadable::in_entry(message).filter(|_| message.deleted_at.is_none());
                 if let Some(system) = shown_event(message) {
                     places.push(Place::System { message, system });
-                } else if kind.counts() {
+                } else if let Some(why) = unreadable {
+                    places.push(Place::Unreadable { message, why });
+                } else if counts(message) {
                     let unread = first_unread.filter(|(first, _)| *first == seq).map(|(_, count)| count);
                     let tick = if self.is_own(message) { Some(tick(seq, all)) } else { None };
                     places.push(Place::Message { message, tick, unread });
@@ -636,7 +660,9 @@ impl Timeline {
 
     /// Returns the `seq` of each stored entry that [`places`](Self::places) has, in order.
     pub(crate) fn shown(&self) -> impl Iterator<Item = Seq> {
-        let is_shown = |message: &&Message| has_content(&message.kind) || shown_event(message).is_some();
+        let is_shown = |message: &&Message| {
+            has_content(&message.kind) || shown_event(message).is_some() || Unreadable::in_entry(message).is_some()
+        };
         self.above(self.floor()).filter(is_shown).map(|message| message.seq)
     }
 
@@ -855,7 +881,7 @@ impl Timeline {
 
     /// Above the own read mark, it is unread.
     fn awaits_reading(&self, message: &Message) -> bool {
-        message.kind.counts() && (message.deleted_at.is_none() || self.is_channel()) && !self.is_own(message)
+        counts(message) && (message.deleted_at.is_none() || self.is_channel()) && !self.is_own(message)
     }
 
     fn is_own(&self, message: &Message) -> bool {

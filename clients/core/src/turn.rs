@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use wire::{Action, ClientMsgId, ConversationId, Reply, Seq, Target, UserId};
+use pigeonhole_sealing::Keyring;
+use serde::Deserialize;
+use wire::{Action, ClientMsgId, ConversationId, DeviceId, Reply, Seq, Target, UserId};
 
 use crate::chat::{Act, Found, Load, LoadId, Shown, ViewId, ViewOf, Zone};
 use crate::group::Draft;
@@ -17,7 +19,7 @@ pub type LinkId = u64;
 pub type AskId = u64;
 
 /// How a [`Core`](crate::Core) begins.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Setup {
     /// The user.
     pub me: UserId,
@@ -27,6 +29,9 @@ pub struct Setup {
     pub keeper: Keeper,
     /// The data that an earlier run saved.
     pub saved: Saved,
+    /// The end-to-end encryption of direct conversations, from [`Keys::keyring`](crate::Keys::keyring). `None`: all
+    /// messages leave in the clear.
+    pub keyring: Option<Box<Keyring>>,
 }
 
 /// Where received entries are kept. The client acknowledges an entry only after that.
@@ -138,8 +143,24 @@ pub enum Input {
     },
     /// The user discards a request that the server refused for good.
     Dismiss(ClientMsgId),
+    /// The user decides about the keys of another user, or of the user's own devices.
+    Trust(Trust),
     /// The user's time zone, at the start and whenever it changes. Without it, days are those of UTC.
     Zone(Zone),
+}
+
+/// A decision of the user about the end-to-end encryption.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trust {
+    /// The user has compared the safety number with this user's.
+    Verify(UserId),
+    /// The user agrees to the new identity of this user. Waiting messages leave.
+    Accept(UserId),
+    /// Begins the encryption of the conversation with this user anew.
+    Reset(UserId),
+    /// The user no longer has this device.
+    Remove(DeviceId),
 }
 
 /// A request of the app that has an answer.

@@ -598,7 +598,7 @@ fn timing() -> Timing {
 }
 
 fn core(keeper: Keeper, saved: Saved, seed: u64) -> Core {
-    Core::new(Setup { me: user("alice"), timing: timing(), keeper, saved }, seed)
+    Core::new(Setup { me: user("alice"), timing: timing(), keeper, saved, keyring: None }, seed)
 }
 
 impl World {

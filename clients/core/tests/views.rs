@@ -44,7 +44,13 @@ struct Device {
 
 impl Device {
     fn new(store: MemStore) -> Self {
-        let setup = Setup { me: user("alice"), timing: Timing::default(), keeper: Keeper::Store, saved: store.saved() };
+        let setup = Setup {
+            me: user("alice"),
+            timing: Timing::default(),
+            keeper: Keeper::Store,
+            saved: store.saved(),
+            keyring: None,
+        };
         let core = Core::new(setup, 7);
         let (shown, asked, answers) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
         let mut device =

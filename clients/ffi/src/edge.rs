@@ -152,6 +152,12 @@ pub enum EdgeInput {
         /// The request.
         client_msg_id: String,
     },
+    /// The user decides about keys, as JSON: `{"verify": user}`, `{"accept": user}`, `{"reset": user}` or
+    /// `{"remove": device}`. Invalid JSON changes nothing.
+    Trust {
+        /// The decision.
+        trust: String,
+    },
     /// The user's time zone, at the start and whenever it changes, for the days of views.
     Zone {
         /// The offsets from UTC in seconds, each by the time in milliseconds from which it holds.
@@ -237,6 +243,7 @@ impl EdgeInput {
             | Self::Draft { .. }
             | Self::Place { .. }
             | Self::Dismiss { .. }
+            | Self::Trust { .. }
             | Self::Zone { .. }
             | Self::PutSent { .. }
             | Self::PutEnded { .. } => None,
@@ -284,6 +291,7 @@ impl EdgeInput {
             }
             Self::Dismiss { client_msg_id } => Input::Dismiss(message(&client_msg_id)?),
             Self::Again { ask, client_msg_id } => Input::Ask { ask, what: Ask::Again(message(&client_msg_id)?) },
+            Self::Trust { trust } => Input::Trust(read_json(&trust)?),
             Self::Zone { offsets } => {
                 let offsets = offsets.into_iter().map(|(from, seconds)| (Timestamp::from_millis(from), seconds));
                 Input::Zone(Zone::new(offsets.collect()))

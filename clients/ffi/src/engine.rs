@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pigeonhole_core::chat::Found;
-use pigeonhole_core::{Core, Input, Keeper, Moment, Queued, Saved, Setup, Step, StorageChange, Timing, Write};
+use pigeonhole_core::{
+    Core, Input, Keeper, Keyring, Keys, Moment, Queued, Saved, Setup, Step, StorageChange, Timing, Write,
+};
 use pigeonhole_store::{MESSAGES_MAX, Store, TIDY_AFTER};
 use serde_json::json;
-use wire::{ConversationId, Seq, Timestamp, UserId};
+use wire::{ConversationId, DeviceId, Seq, Timestamp, UserId};
 
 use crate::edge::{EdgeInput, EdgeOutput, Turn};
 use crate::fault::Fault;
@@ -29,6 +31,33 @@ pub struct EngineSetup {
     pub timing: HashMap<String, u64>,
     /// The data that another client kept until now, as [`Engine::saved`] returns it. Only for a store that is new.
     pub saved: Option<String>,
+    /// Encrypts direct conversations from end to end. Needs a folder and `messages`.
+    #[uniffi(default = None)]
+    pub encrypted: Option<Encrypted>,
+}
+
+/// The keys of a client with end-to-end encryption.
+#[derive(Clone, uniffi::Record)]
+pub struct Encrypted {
+    /// The user's identity: the 32 bytes of [`generate_keys`], the same on all devices of the user.
+    pub seed: Vec<u8>,
+    /// The name of this installation, as its connections have it, the same for the life of the folder.
+    pub device_id: String,
+}
+
+impl std::fmt::Debug for Encrypted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Encrypted")
+    }
+}
+
+/// Makes the identity of a user: 32 random bytes, which the app keeps in the key storage of the system.
+///
+/// # Errors
+/// `config`: the system has no random numbers.
+#[uniffi::export]
+pub fn generate_keys() -> Result<Vec<u8>, Fault> {
+    Ok(Keys::generate()?.export().to_vec())
 }
 
 /// The counters since the engine was opened.
@@ -46,6 +75,8 @@ pub struct Counters {
     pub received: u64,
     /// Entries that came again.
     pub duplicates_dropped: u64,
+    /// Encrypted messages that this device can't read.
+    pub unreadable: u64,
     /// Gaps that were filled.
     pub gaps_repaired: u64,
     /// Connections after the first one.
@@ -79,6 +110,7 @@ struct State {
     loaded: Vec<Input>,
     /// The store has been written since it was last tidied.
     is_untidy: bool,
+    messages_max: usize,
 }
 
 #[uniffi::export]
@@ -89,7 +121,10 @@ impl Engine {
     /// `config`; `locked`: another engine has the folder; `newer`, `wrong_user`, `store`.
     #[uniffi::constructor]
     pub fn open(setup: EngineSetup) -> Result<Arc<Self>, Fault> {
-        let EngineSetup { folder, messages, user_id, seed, timing, saved } = setup;
+        let EngineSetup { folder, messages, user_id, seed, timing, saved, encrypted } = setup;
+        if encrypted.is_some() && (!messages || folder.is_none()) {
+            return Err(Fault::new("config", "encryption needs a folder in which messages are kept".to_owned()));
+        }
         let keeper = if messages { Keeper::Store } else { Keeper::App };
         let me = UserId::parse(&user_id).map_err(|error| Fault::new("config", format!("the user id {error}")))?;
         let timing = changed(timing)?;
@@ -99,13 +134,15 @@ impl Engine {
         }
         let store = store.map_err(|error| Fault::from(&error))?;
         let found = store.as_ref().map_or_else(|| Ok(Saved::default()), |store| store.saved());
-        let found = found.map_err(|error| Fault::from(&error))?;
+        let mut found = found.map_err(|error| Fault::from(&error))?;
+        let messages_max = if encrypted.is_some() { usize::MAX } else { MESSAGES_MAX };
+        let keyring = encrypted.map(|encrypted| keyring(&me, &encrypted, &mut found)).transpose()?;
         let set_aside = store.as_ref().and_then(Store::set_aside);
         let outputs = set_aside.map(|path| json!({"set_aside": {"path": path}}).to_string());
         let outputs = outputs.into_iter().map(|event| EdgeOutput::Event { event }).collect();
-        let core = Core::new(Setup { me, timing, keeper, saved: found }, seed);
+        let core = Core::new(Setup { me, timing, keeper, saved: found, keyring }, seed);
         let is_untidy = store.is_some();
-        let state = State { core, store, unwritten: None, outputs, loaded: vec![], is_untidy };
+        let state = State { core, store, unwritten: None, outputs, loaded: vec![], is_untidy, messages_max };
         Ok(Arc::new(Self { state: Mutex::new(state) }))
     }
 
@@ -173,6 +210,20 @@ impl Engine {
         self.with(|state| Ok(state.core.outbox().iter().map(|queued| json!(queued).to_string()).collect()))
     }
 
+    /// Returns the safety number of the user and this one: 12 groups of 5 digits, the same for both. `None`: the client
+    /// does not know the other's keys yet.
+    ///
+    /// # Errors
+    /// `config`: the engine has no encryption. `bad_request` or `broken`.
+    #[expect(clippy::needless_pass_by_value, reason = "as uniffi passes it")]
+    pub fn safety_number(&self, user_id: String) -> Result<Option<String>, Fault> {
+        let user = UserId::parse(&user_id).map_err(|error| Fault::new("bad_request", format!("user_id: {error}")))?;
+        self.with(|state| {
+            let keyring = state.core.keyring().ok_or_else(|| Fault::new("config", NOT_ENCRYPTED.to_owned()))?;
+            Ok(keyring.safety_number(&user).map(|number| number.to_string()))
+        })
+    }
+
     /// Returns the counters.
     ///
     /// # Errors
@@ -187,6 +238,7 @@ impl Engine {
                 failed: stats.failed,
                 received: stats.received,
                 duplicates_dropped: stats.duplicates_dropped,
+                unreadable: stats.unreadable,
                 gaps_repaired: stats.gaps_repaired,
                 reconnects: stats.reconnects,
             })
@@ -234,7 +286,7 @@ impl State {
     fn tidy(&mut self) {
         if let Some(store) = self.store.as_mut().filter(|_| self.is_untidy) {
             // After an error, the next write finds it too.
-            self.is_untidy = store.tidy(MESSAGES_MAX).unwrap_or(false);
+            self.is_untidy = store.tidy(self.messages_max).unwrap_or(false);
         }
     }
 
@@ -260,6 +312,15 @@ impl State {
         }
         Ok(step.wake_at)
     }
+}
+
+const NOT_ENCRYPTED: &str = "the client has no encryption";
+
+fn keyring(me: &UserId, encrypted: &Encrypted, saved: &mut Saved) -> Result<Box<Keyring>, Fault> {
+    let config = |problem: &str| Fault::new("config", problem.to_owned());
+    let seed = <&[u8; 32]>::try_from(&*encrypted.seed).map_err(|_| config("the keys have 32 bytes"))?;
+    let device_id = DeviceId::parse(&encrypted.device_id).map_err(|error| config(&format!("the device id {error}")))?;
+    Ok(Keys::import(seed).keyring(me, device_id, saved)?)
 }
 
 /// Returns the usual times with these changes.

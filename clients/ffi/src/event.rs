@@ -1,6 +1,6 @@
 //! The events as JSON.
 
-use pigeonhole_core::{Event, Queued, ReceiptKind, State, Why};
+use pigeonhole_core::{Event, Notice, Queued, ReceiptKind, State, Why};
 use serde_json::{Value, json};
 
 use crate::fault::Fault;
@@ -29,9 +29,23 @@ pub(crate) fn written(event: &Event) -> Value {
             let Fault::Failed { code, reason, .. } = error.clone().into();
             json!({"unwatched": {"conversation_id": conversation_id, "code": code, "reason": reason}})
         }
+        Event::Unreadable { conversation_id, seq, sender_id, why } => {
+            json!({"unreadable": {"conversation_id": conversation_id, "seq": seq, "sender_id": sender_id, "why": why}})
+        }
+        Event::Security(notice) => json!({"security": notice_of(notice)}),
         Event::Failed { queued, error } => failed(queued, error.clone().into()),
         // `Event` may get further cases, which this version has no name for.
         _ => json!({}),
+    }
+}
+
+/// Returns the fields of a notice, with its name in `is`.
+fn notice_of(notice: &Notice) -> Value {
+    match json!(notice) {
+        Value::Object(by_name) => {
+            by_name.into_iter().next().map_or(Value::Null, |(name, fields)| with(fields, "is", &name))
+        }
+        notice => notice,
     }
 }
 

@@ -13,7 +13,7 @@ mod reader;
 mod token;
 
 pub use edge::{EdgeInput, EdgeOutput, TokenNeed, Turn, Why};
-pub use engine::{Counters, Engine, EngineSetup};
+pub use engine::{Counters, Encrypted, Engine, EngineSetup, generate_keys};
 pub use fault::Fault;
 pub use ids::direct_conversation_id;
 #[cfg(feature = "bindgen")]

@@ -14,15 +14,22 @@
 //!
 //! At the end of its input, the program waits until the server has stored each message, and exits. With `--store FILE`,
 //! messages and outbox survive a restart, and all that was received is there without a network.
+//!
+//! With `--store FILE --encrypted KEYS`, messages between users are encrypted from end to end. The file `KEYS` has the
+//! user's identity, and the program makes it the first time. Another device of the user needs a copy of it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
 
+use data_encoding::BASE64;
 use pigeonhole_client::{
     At, Attachment, Chat, ChatRow, Client, ClientMsgId, Config, Content, ConversationId, ConversationSettings,
-    DeviceToken, Draft, Emoji, Error, Event, Events, FileName, Filter, Info, Item, JoinBy, ListSnapshot, Message,
-    MessageItem, MimeType, MutedUntil, NewGroup, Platform, Progress, Registration, Role, Screen, SendResult, Sent, Seq,
-    Settings, Side, State, Target, Title, TokenError, UserId, UserSettings, View, When, Why,
+    DeviceToken, Draft, Emoji, Error, Event, Events, FileName, Filter, Info, Item, JoinBy, Keys, ListSnapshot, Lock,
+    Message, MessageItem, MimeType, MutedUntil, NewGroup, Notice, Platform, Progress, Registration, Role, Screen,
+    SendResult, Sent, Seq, Settings, Side, State, Target, Title, TokenError, Unreadable, UserId, UserSettings, View,
+    When, Why,
 };
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use tokio::sync::Notify;
@@ -38,6 +45,7 @@ const HELP: &str = "\
 /group TITLE USER...   /channel TITLE USER...   /join ID   /leave
 /add USER...   /remove USER   /role USER owner|admin|member   /title TEXT   /members
 /mute on|off   /block USER on|off   /online USER
+/safety   /verify   /accept   /reset   (the keys of the other user; needs --encrypted)
 /phone TOKEN|off   (push notifications to the phone with this FCM token)";
 
 struct Terminal {
@@ -61,9 +69,10 @@ enum Drawing {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    const USAGE: &str = "usage: chat [--store FILE] ME PEER [URL]";
+    const USAGE: &str = "usage: chat [--store FILE [--encrypted KEYS]] ME PEER [URL]";
     let mut args = std::env::args().skip(1).peekable();
     let store = if args.next_if_eq("--store").is_some() { Some(args.next().ok_or(USAGE)?) } else { None };
+    let keys = if args.next_if_eq("--encrypted").is_some() { Some(args.next().ok_or(USAGE)?) } else { None };
     let (Some(me), Some(peer)) = (args.next(), args.next()) else {
         return Err(USAGE.into());
     };
@@ -72,8 +81,12 @@ async fn main() -> Result<()> {
     let (user, server) = (me.to_string(), url.replacen("ws", "http", 1));
     // Without `--store`, the messages end with the program.
     let folder = tempfile::tempdir()?;
-    let store = store.map_or_else(|| folder.path().join("store"), Into::into);
-    let config = Config::new(url, me.as_str(), move |_need| token(user.clone(), server.clone())).store(store);
+    let store: PathBuf = store.map_or_else(|| folder.path().join("store"), Into::into);
+    let device_id = device_of(&store);
+    let mut config = Config::new(url, me.as_str(), move |_need| token(user.clone(), server.clone())).store(store);
+    if let Some(path) = keys {
+        config = config.device_id(device_id).encrypted(keys_in(Path::new(&path))?);
+    }
     let (client, events) = Client::connect(config).await?;
     let chat = client.chat(target).into();
     let list = client.conversations(Filter::default())?;
@@ -92,6 +105,35 @@ async fn main() -> Result<()> {
         std::process::exit(1);
     }
     Ok(())
+}
+
+/// Returns the name of this installation: the store's, in which its keys are.
+fn device_of(store: &Path) -> String {
+    let name = store.file_stem().unwrap_or_default().to_string_lossy();
+    let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).take(48).collect();
+    format!("terminal-{name}")
+}
+
+/// Reads the user's identity, or makes one. No other user of the machine may read the file.
+fn keys_in(path: &Path) -> Result<Keys> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => {
+            let seed = BASE64.decode(text.trim().as_bytes())?;
+            Ok(Keys::import(&seed.try_into().map_err(|_| format!("{} has no keys", path.display()))?))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let keys = Keys::generate()?;
+            let mut options = std::fs::OpenOptions::new();
+            options.write(true).create_new(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let mut file = options.open(path)?;
+            file.write_all(BASE64.encode(&*keys.export()).as_bytes())?;
+            file.sync_all()?;
+            Ok(keys)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Returns a token, which the client requests before each connection. A local server issues one for any user; an app
@@ -117,6 +159,7 @@ impl Terminal {
             match event {
                 Event::Message { message, .. } if self.is_elsewhere(&message) => println!("~ {}", self.found(&message)),
                 Event::Uploading { done, bytes, .. } => println!("-- {done} of {bytes} bytes are uploaded"),
+                Event::Security(notice) => println!("!! {}", warning(&notice)),
                 Event::Unwatched { conversation_id, error } => println!("!! {conversation_id} ends: {error}"),
                 Event::Failed { queued, error } => {
                     println!("!! not sent: {} ({error})", queued.outgoing.body().unwrap_or("a change"));
@@ -215,6 +258,9 @@ impl Terminal {
                 format!("-- {} {}", self.name(sender_id), serde_json::to_string(event).unwrap_or_default())
             }
             Content::Message(message) => self.message(message),
+            Content::Unreadable { seq, sender_id, why, .. } => {
+                format!("#{seq} {}: ({})", self.name(sender_id), unreadable(*why))
+            }
             Content::Other(message) => self.found(message),
         }
     }
@@ -234,12 +280,13 @@ impl Terminal {
             (None, Some(upload)) => format!("[{}, {} bytes] ", message.kind, upload.bytes),
             (None, None) => String::new(),
         };
+        let lock = if message.is_sealed { "🔒 " } else { "" };
         let edited = if message.edited_at.is_some() { " (edited)" } else { "" };
         let reactions = message.reactions.iter().map(|it| format!(" {}{}", it.emoji.as_str(), it.count));
         let refused =
             message.refused.as_ref().map_or(String::new(), |it| format!(" (the change was refused: {})", it.code));
         let reactions: String = reactions.collect();
-        format!("{number}{sender}: {quote}{file}{}{edited}{reactions}{refused}", harmless(&message.body))
+        format!("{number}{sender}: {lock}{quote}{file}{}{edited}{reactions}{refused}", harmless(&message.body))
     }
 }
 
@@ -255,7 +302,7 @@ struct Drawn {
 fn is_stored(item: &Item) -> bool {
     match &item.content {
         Content::Message(message) => message.seq.is_some(),
-        Content::System { .. } | Content::Other(_) => true,
+        Content::System { .. } | Content::Unreadable { .. } | Content::Other(_) => true,
         Content::Day { .. } | Content::Unread { .. } | Content::Gap { .. } => false,
     }
 }
@@ -272,13 +319,48 @@ fn progress(content: &Content) -> Option<String> {
     })
 }
 
-/// Lines about other users: what they type, and whether they are online.
+fn unreadable(why: Unreadable) -> &'static str {
+    match why {
+        Unreadable::BeforeJoin => "sent before this device joined",
+        Unreadable::Forged => "not from this user, or changed on its way",
+        Unreadable::PlainBehindBirth => "not encrypted, so it can be from anybody",
+        Unreadable::Later => "opens once all before it has come",
+        Unreadable::NotEncrypted => "encrypted; start with --encrypted",
+        // A reason of a later version.
+        _ => "can't be opened",
+    }
+}
+
+/// News of the encryption, in words.
+fn warning(notice: &Notice) -> String {
+    match notice {
+        Notice::IdentityChanged { user } => {
+            format!("{user} has new keys: a new phone, or somebody else. Compare /safety, then /verify or /accept")
+        }
+        Notice::DeviceAdded { user, device, .. } => format!("{user} has added the device {}", device.as_str()),
+        Notice::DeviceRemoved { user, device, .. } => format!("{user} no longer has the device {}", device.as_str()),
+        Notice::Joined { from_seq, .. } => format!("this device reads what is sent behind #{from_seq}"),
+        Notice::Reset { by, .. } => format!("{by} began the encryption anew"),
+        other => format!("{other:?}"),
+    }
+}
+
+fn lock(lock: Lock) -> Option<&'static str> {
+    match lock {
+        Lock::Plain => None,
+        Lock::Sealed => Some("🔒 encrypted from end to end"),
+        Lock::Joining => Some("🔒 encrypted; this device has not joined yet"),
+        Lock::Changed => Some("🔓 the keys of the other user changed; messages wait for /verify or /accept"),
+    }
+}
+
+/// Lines about the conversation: whether it is encrypted, what other users type, and whether they are online.
 fn about(chat: &ChatRow) -> Vec<String> {
     let typing = chat.typing.iter().map(|user| format!("{user} is typing"));
     let presence = chat.presence.iter();
     let presence =
         presence.map(|user| format!("{} is {}", user.user_id, if user.online { "online" } else { "offline" }));
-    typing.chain(presence).collect()
+    lock(chat.lock).map(str::to_owned).into_iter().chain(typing).chain(presence).collect()
 }
 
 /// Handles the lines that the user types.
@@ -359,6 +441,7 @@ impl Terminal {
                 }
             }
             "discard" => self.refused().iter().for_each(|id| self.client.dismiss(id)),
+            "safety" | "verify" | "accept" | "reset" => self.trust(name).await?,
             "online" => {
                 for user in self.client.presence(vec![UserId::parse(first)?]).await? {
                     println!("-- {} is {}", user.user_id, if user.online { "online" } else { "offline" });
@@ -413,6 +496,26 @@ impl Terminal {
                 self.client.settings(Settings::Conversation { conversation_id: self.chat().id().clone(), set }).await?;
             }
             _ => return Err(format!("/{name} is not a command; /help lists them").into()),
+        }
+        Ok(())
+    }
+
+    /// Shows the safety number of the other user, or decides about the other's keys.
+    async fn trust(&self, what: &str) -> Result<()> {
+        let peer = {
+            let screen = self.screen.borrow();
+            screen.as_ref().and_then(|screen| screen.chat.as_ref()?.peer_id.clone())
+        };
+        let peer = peer.ok_or("this is no conversation with one user")?;
+        let number = self.client.safety_number(&peer).await?;
+        match what {
+            "verify" => self.client.verify(&peer),
+            "accept" => self.client.accept(&peer),
+            "reset" => self.client.reset(&peer),
+            _ => match number {
+                Some(number) => println!("-- compare with {peer}: {number}"),
+                None => println!("-- the keys of {peer} are not known yet"),
+            },
         }
         Ok(())
     }

@@ -11,7 +11,8 @@ use std::task::{Context, Poll};
 use futures_util::Stream;
 use futures_util::future::{BoxFuture, FutureExt, TryFutureExt, poll_fn};
 use pigeonhole_core::{
-    Ask as Wanted, Core, Draft, Input, Keeper, NewGroup, Outgoing, Queued, Saved, Setup, Upload, Window, check_users,
+    Ask as Wanted, Core, Draft, Input, Keeper, Keyring, NewGroup, Outgoing, Queued, SafetyNumber, Saved, Setup, Trust,
+    Upload, Window, check_users,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
@@ -20,12 +21,12 @@ use tokio::task::spawn_blocking;
 use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, INBOX_LIMIT_MAX};
 use wire::{
     Action, AddRequest, AddResult, Ask, ChannelsRequest, ChannelsResult, ClientMsgId, Conversation, ConversationId,
-    DeleteRequest, DeviceRequest, DeviceResult, DownloadRequest, DownloadResult, EditRequest, Emoji, HistoryRequest,
-    HistoryResult, InboxRequest, InboxResult, Info, JoinRequest, JoinResult, LeaveRequest, LeaveResult, MediaId,
-    MembersRequest, MembersResult, Message, Presence, PresenceRequest, PresenceResult, ReactRequest, ReactionsRequest,
-    ReactionsResult, ReadRequest, ReadResult, ReceiptsRequest, ReceiptsResult, Registration, RemoveRequest, Reply,
-    Role, RoleRequest, SendResult, Seq, Settings, SettingsResult, Side, Target, UpdateRequest, UserId, WatchRequest,
-    WatchResult, body_fits,
+    DeleteRequest, DeviceId, DeviceRequest, DeviceResult, DownloadRequest, DownloadResult, EditRequest, Emoji,
+    HistoryRequest, HistoryResult, InboxRequest, InboxResult, Info, JoinRequest, JoinResult, LeaveRequest, LeaveResult,
+    MediaId, MembersRequest, MembersResult, Message, Presence, PresenceRequest, PresenceResult, ReactRequest,
+    ReactionsRequest, ReactionsResult, ReadRequest, ReadResult, ReceiptsRequest, ReceiptsResult, Registration,
+    RemoveRequest, Reply, Role, RoleRequest, SendResult, Seq, Settings, SettingsResult, Side, Target, UpdateRequest,
+    UserId, WatchRequest, WatchResult, body_fits,
 };
 
 #[cfg(feature = "media")]
@@ -68,7 +69,10 @@ impl Client {
     /// Outside a Tokio runtime, as Tokio does.
     pub async fn connect(config: Config) -> Result<(Self, Events), Error> {
         let dialer = Arc::new(Dialer::new(&config)?);
-        let Config { user_id, file, keeper, messages_max, timing, .. } = config;
+        let Config { user_id, device_id, file, keeper, messages_max, keys, timing, .. } = config;
+        if keys.is_some() && (keeper, file.is_some()) != (Keeper::Store, true) {
+            return Err(Error::Config("an encrypted client has no store: set Config::store".to_owned()));
+        }
         let me = UserId::parse(&user_id).map_err(|error| Error::Config(format!("the user id {error}")))?;
         #[cfg(feature = "media")]
         let files = file.as_ref().filter(|_| keeper == Keeper::Store).map(|file| {
@@ -76,7 +80,7 @@ impl Client {
             folder.push("-media");
             Arc::new(PathBuf::from(folder))
         });
-        let (kept, saved) = match file {
+        let (kept, mut saved) = match file {
             Some(path) => {
                 let user = me.clone();
                 let opened = spawn_blocking(move || Kept::open(&path, &user)).await;
@@ -91,7 +95,9 @@ impl Client {
             let _ = event_tx.send(Event::StorageSetAside(name));
         }
         let (stats_tx, stats_rx) = watch::channel(Stats::default());
-        let core = Core::new(Setup { me: me.clone(), timing, keeper, saved }, fastrand::u64(..));
+        let device_id = DeviceId::parse(&device_id).map_err(|error| Error::Config(format!("the device id {error}")))?;
+        let keyring = keys.map(|keys| keys.keyring(&me, device_id, &mut saved)).transpose()?;
+        let core = Core::new(Setup { me: me.clone(), timing, keeper, saved, keyring }, fastrand::u64(..));
         let messages = if keeper == Keeper::Store { kept.clone() } else { Kept::default() };
         let driver = Driver { core, kept, messages_max, dialer, command_rx, event_tx, stats_tx };
         let weak_command_tx = command_tx.downgrade();
@@ -646,6 +652,49 @@ impl Client {
     pub async fn search(&self, text: impl Into<String> + Send, limit: usize) -> Result<Vec<Message>, Error> {
         let text = text.into();
         self.messages.read(move |store| store.search(&text, limit)).await
+    }
+
+    /// Returns the safety number of the user and this one, or `None` while the client does not know the other's identity.
+    /// Both see the same 12 groups of 5 digits. If the server gave one of them another key, the numbers differ.
+    ///
+    /// # Errors
+    /// [`Error::Config`]: the client is not encrypted. [`Error::Closed`].
+    pub async fn safety_number(&self, user_id: &UserId) -> Result<Option<SafetyNumber>, Error> {
+        let user_id = user_id.clone();
+        self.keyring(move |keyring| keyring.safety_number(&user_id)).await
+    }
+
+    /// The user has compared the safety numbers, and they are equal. From now on, a change of the other's identity holds
+    /// messages until [`accept`](Self::accept).
+    pub fn verify(&self, user_id: &UserId) {
+        self.trust(Trust::Verify(user_id.clone()));
+    }
+
+    /// The user knows of the other's new identity, and the messages that waited leave.
+    pub fn accept(&self, user_id: &UserId) {
+        self.trust(Trust::Accept(user_id.clone()));
+    }
+
+    /// Begins the encryption of a conversation anew, with the keys that all devices of both users publish now. Earlier
+    /// messages stay readable where they were read.
+    pub fn reset(&self, user_id: &UserId) {
+        self.trust(Trust::Reset(user_id.clone()));
+    }
+
+    fn trust(&self, trust: Trust) {
+        self.command(Command::Input(Input::Trust(trust)));
+    }
+
+    /// Reads the keys between two turns.
+    async fn keyring<T: Send + 'static>(&self, read: impl FnOnce(&Keyring) -> T + Send + 'static) -> Result<T, Error> {
+        let (read_tx, read_rx) = oneshot::channel();
+        let read = move |keyring: Option<&Keyring>| {
+            // An app that no longer waits does not need it.
+            let _ = read_tx.send(keyring.map(read));
+        };
+        self.command(Command::Keyring(Box::new(read)));
+        let read = read_rx.await.map_err(|_| Error::Closed)?;
+        read.ok_or_else(|| Error::Config("the client is not encrypted: set Config::encrypted".to_owned()))
     }
 
     /// Returns the counters of the client.

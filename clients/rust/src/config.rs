@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use pigeonhole_core::{Keeper, Timing, TokenNeed};
+use pigeonhole_core::{Keeper, Keys, Timing, TokenNeed};
 use pigeonhole_store::MESSAGES_MAX;
 
 /// The error of a token callback that has no token.
@@ -32,6 +32,8 @@ pub struct Config {
     /// The number of messages that the store keeps. Beyond it, the client removes old ones that the user has read, but not
     /// the newest 200 of a conversation. A view requests them again. Default: 100,000.
     pub messages_max: usize,
+    /// The user's identity for end-to-end encryption. `None`: all messages leave in the clear.
+    pub keys: Option<Keys>,
     /// How long the client waits for what.
     pub timing: Timing,
     pub(crate) token: TokenSource,
@@ -55,6 +57,7 @@ impl Config {
             file: None,
             keeper: Keeper::App,
             messages_max: MESSAGES_MAX,
+            keys: None,
             timing: Timing::default(),
             token: Arc::new(move |need| token(need).boxed()),
         }
@@ -86,6 +89,17 @@ impl Config {
         self
     }
 
+    /// Encrypts direct conversations from end to end. Needs a [`store`](Self::store), and a
+    /// [`device_id`](Self::device_id) that stays the same for the life of the store. The store then keeps all messages,
+    /// since no server can return their texts.
+    ///
+    /// A message to another user leaves encrypted or not at all. Groups, channels and services stay as they are.
+    #[must_use]
+    pub fn encrypted(mut self, keys: Keys) -> Self {
+        (self.keys, self.messages_max) = (Some(keys), usize::MAX);
+        self
+    }
+
     /// With other times than the usual ones.
     #[must_use]
     pub fn timing(mut self, timing: Timing) -> Self {
@@ -96,7 +110,7 @@ impl Config {
 
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, user_id, device_id, file, keeper, messages_max, timing, .. } = self;
+        let Self { url, user_id, device_id, file, keeper, messages_max, keys, timing, .. } = self;
         f.debug_struct("Config")
             .field("url", url)
             .field("user_id", user_id)
@@ -104,6 +118,7 @@ impl fmt::Debug for Config {
             .field("file", file)
             .field("keeper", keeper)
             .field("messages_max", messages_max)
+            .field("keys", keys)
             .field("timing", timing)
             .finish_non_exhaustive()
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pigeonhole_core::chat::{Load, LoadId, Shown, ViewId, ViewOf};
-use pigeonhole_core::{Ask, AskId, Core, Input, LinkId, Moment, Output, Put, PutEnd, PutNews, Queued, Step};
+use pigeonhole_core::{Ask, AskId, Core, Input, Keyring, LinkId, Moment, Output, Put, PutEnd, PutNews, Queued, Step};
 use pigeonhole_store::TIDY_AFTER;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
@@ -33,6 +33,9 @@ pub(crate) type Waiter = oneshot::Sender<Result<Reply, Error>>;
 /// Gives the content of a view to the app.
 pub(crate) type Show = Box<dyn Fn(Shown) + Send + Sync>;
 
+/// Reads the keys of the encryption, if the client has one.
+pub(crate) type ReadKeys = Box<dyn FnOnce(Option<&Keyring>) + Send>;
+
 /// A command from the app to the task.
 pub(crate) enum Command {
     Keep {
@@ -55,6 +58,8 @@ pub(crate) enum Command {
         of: ViewOf,
         show: Show,
     },
+    /// Reads the keys of the encryption.
+    Keyring(ReadKeys),
     Outbox {
         outbox_tx: oneshot::Sender<Vec<Queued>>,
     },
@@ -196,6 +201,7 @@ impl Running {
                 self.views.insert(view, show);
                 self.inputs.push(Input::Open { view, of });
             }
+            Command::Keyring(read) => read(self.core.keyring()),
             Command::Outbox { outbox_tx } => {
                 // An app that no longer waits does not need it.
                 let _ = outbox_tx.send(self.core.outbox());

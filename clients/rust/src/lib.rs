@@ -87,8 +87,9 @@ pub use pigeonhole_core::chat::{
     Run, Screen, Snapshot, Zone,
 };
 pub use pigeonhole_core::{
-    About, Draft, EVERYBODY, Error, Event, Keeper, Moment, NewGroup, Outgoing, Queued, Readers, ReceiptKind, Source,
-    Span, State, Stats, Tick, Timeline, TimelineEntry, Timing, TokenNeed, Unsent, Upload, Why, Window,
+    About, Draft, EVERYBODY, Error, Event, Keeper, Keys, Lock, Moment, NewGroup, Notice, Outgoing, Queued, Readers,
+    ReceiptKind, SafetyNumber, Source, Span, State, Stats, Tick, Timeline, TimelineEntry, Timing, TokenNeed,
+    Unreadable, Unsent, Upload, Why, Window,
 };
 pub use wire::limits;
 pub use wire::{

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pigeonhole_core::chat::{Found, Load, PAGE};
 use pigeonhole_core::{Draft, Folded, KnownMember, Query, Queued, Saved, Window};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
-use wire::{Channel, Conversation, ConversationId, Message, Seq, Side, Target, Timestamp, UserId};
+use wire::{Channel, Conversation, ConversationId, Kind, Message, Seq, Side, Target, Timestamp, UserId};
 
 use crate::rows::{channel_of, floor_of, id_of, key_of, members_of, place_of, queued, row_of, seq_of, spans_of};
 use crate::{Error, MIGRATIONS, check_owner, damage, files, version_of};
@@ -154,7 +154,8 @@ impl Reader {
             return Ok(None);
         }
         let title = row.and_then(|row| row.title.or_else(|| row.peer_id.map(|peer| peer.to_string())));
-        let (sender_id, body) = message.map(|message| (message.sender_id, message.body)).unzip();
+        let body = |message: Message| if message.kind == Kind::Sealed { String::new() } else { message.body };
+        let (sender_id, body) = message.map(|message| (message.sender_id.clone(), body(message))).unzip();
         Ok(Some(Notice { title, sender_id, body: body.filter(|body| !body.is_empty()) }))
     }
 

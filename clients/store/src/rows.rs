@@ -55,7 +55,7 @@ impl<'a> Rows<'a> {
 
     fn remove(&mut self, keys: &[i64]) -> Result<(), Error> {
         for key in keys {
-            let text = self.value(*key)?.and_then(|(_, folded)| Some(folded.message()?.body.clone()));
+            let text = self.value(*key)?.map(|(_, folded)| folded.text().to_owned());
             self.index(*key, &text.unwrap_or_default(), "")?;
             self.connection.prepare_cached("DELETE FROM message WHERE key = ?")?.execute([key])?;
             let unneeded = "INSERT OR IGNORE INTO unneeded SELECT path FROM place WHERE key = ?";
@@ -136,11 +136,10 @@ impl Tables for Rows<'_> {
         if old.as_ref().is_some_and(|(_, old)| old == folded) {
             return Ok(());
         }
-        let text = |folded: &Folded| folded.message().map_or(String::new(), |message| message.body.clone());
-        let (old_text, new_text) = (old.as_ref().map_or(String::new(), |(_, old)| text(old)), text(folded));
+        let (old_text, new_text) = (old.as_ref().map_or("", |(_, old)| old.text()), folded.text());
         let is_deleted = folded.message().is_none_or(|message| message.deleted_at.is_some());
         self.has_deleted |= old.is_some() && (old_text != new_text || is_deleted);
-        self.index(key, &old_text, &new_text)?;
+        self.index(key, old_text, new_text)?;
         let sent_at = folded.message().map(|message| message.sent_at.millis());
         let value = match &old {
             // Fields of a later version can repeat the text.
@@ -332,7 +331,7 @@ pub(crate) fn index_again(connection: &Connection) -> Result<(), Error> {
     let mut rows = all.query(())?;
     while let Some(row) = rows.next()? {
         let folded: Folded = serde_json::from_str(&row.get::<_, String>(1)?)?;
-        let words = folded.message().map_or(vec![], |message| words(&message.body)).join(" ");
+        let words = words(folded.text()).join(" ");
         if !words.is_empty() {
             insert.execute(params![row.get::<_, i64>(0)?, words])?;
         }

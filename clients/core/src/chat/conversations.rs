@@ -1,9 +1,11 @@
 //! The chat list, as an interface shows it.
 
 use std::cmp::Reverse;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pigeonhole_sealing::Lock;
 use serde::{Deserialize, Serialize};
 use wire::limits::PREVIEW_CHARS_MAX;
 use wire::{
@@ -82,6 +84,7 @@ struct Chat {
     is_blocked: bool,
     draft: Option<Draft>,
     presence: Option<Presence>,
+    lock: Lock,
 }
 
 /// Input.
@@ -315,6 +318,16 @@ impl Conversations {
         self.chats.retain(|chat| chat.key != key);
     }
 
+    /// Takes how each direct conversation is encrypted. Returns whether any has changed.
+    pub(crate) fn lock(&mut self, lock_of: impl Fn(&UserId) -> Lock) -> bool {
+        let mut has_changed = false;
+        for chat in &mut self.chats {
+            let lock = chat.peer_id.as_ref().map_or(Lock::Plain, &lock_of);
+            has_changed |= mem::replace(&mut chat.lock, lock) != lock;
+        }
+        has_changed
+    }
+
     fn keyed(&mut self, key: &str, set: impl FnOnce(&mut Chat)) {
         if let Some(chat) = self.chats.iter_mut().find(|chat| chat.key == key) {
             set(chat);
@@ -451,6 +464,7 @@ impl Chat {
             is_blocked: false,
             draft: None,
             presence: None,
+            lock: Lock::Plain,
         }
     }
 
@@ -478,7 +492,11 @@ impl Chat {
         if last_seq >= self.title.0 {
             self.title = (last_seq, title.cloned());
         }
-        if last_seq >= self.line.0 {
+        // The server's row of an encrypted message has no text.
+        let is_known = |line: &LastMessage| {
+            line.kind == Kind::Sealed && self.line.1.as_ref().is_some_and(|known| known.seq == line.seq)
+        };
+        if last_seq >= self.line.0 && !line.is_some_and(is_known) {
             self.line = (last_seq, line.cloned());
         }
     }
@@ -498,6 +516,8 @@ impl Chat {
             return;
         }
         match entry.kind {
+            // No server has checked who wrote an encrypted edit.
+            Kind::Edit if entry.epoch.is_some() && entry.sender_id != line.sender_id => return,
             Kind::Edit if !line.deleted => line.preview = preview(&entry.body),
             Kind::Delete => (line.preview, line.deleted) = (String::new(), true),
             _ => return,
@@ -549,6 +569,7 @@ impl Chat {
             draft: self.draft.clone(),
             typing: self.timeline.writing(now).into_iter().cloned().collect(),
             presence: self.presence.clone(),
+            lock: self.lock,
         }
     }
 
@@ -572,6 +593,9 @@ impl Chat {
             match place {
                 Place::Gap { .. } => {}
                 Place::System { message, .. } | Place::Other(message) => line = Some(of_message(message, None)),
+                Place::Unreadable { message, .. } => {
+                    line = Some(Line { text: String::new(), ..of_message(message, None) });
+                }
                 Place::Message { message, tick, .. } => {
                     line = Some(of_message(&self.timeline.foreseen(message), tick.map(Progress::stored)));
                 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use wire::{ClientMsgId, Kind, Media, Message, Reaction, Seq, System, Timestamp, UserId};
 
 use crate::media::Upload;
+use crate::unreadable::Unreadable;
 use crate::{Tick, Unsent};
 
 /// One thing to draw. Its key stays the same wherever the item moves. An own message has the same key before and after
@@ -52,6 +53,17 @@ pub enum Content {
     },
     /// A message, stored or not.
     Message(Box<MessageItem>),
+    /// An encrypted message that this device can't read.
+    Unreadable {
+        /// The entry's number.
+        seq: Seq,
+        /// The author.
+        sender_id: UserId,
+        /// The time of the message.
+        at: Timestamp,
+        /// Why.
+        why: Unreadable,
+    },
     /// An entry of a kind that this version does not know, and an app may: its name begins with `x-`. An app that does
     /// not know the kind shows the body as a text.
     Other(Box<Message>),
@@ -88,6 +100,9 @@ pub struct MessageItem {
     pub deleted_by: Option<UserId>,
     /// The reactions, the most frequent first.
     pub reactions: Vec<Reaction>,
+    /// The message came encrypted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_sealed: bool,
     /// How far an own message has come. `None`: another user wrote it.
     pub progress: Option<Progress>,
     /// Own changes of it have no reply yet. The item shows them already.

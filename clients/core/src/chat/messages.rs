@@ -223,7 +223,7 @@ impl Messages {
         let item = self.snapshot.items.iter().find(|item| item.key == key)?;
         let seq = match &item.content {
             Content::Message(message) => message.seq?,
-            Content::System { seq, .. } => *seq,
+            Content::System { seq, .. } | Content::Unreadable { seq, .. } => *seq,
             Content::Other(message) => message.seq,
             Content::Day { .. } | Content::Unread { .. } | Content::Gap { .. } => return None,
         };
@@ -330,6 +330,12 @@ impl Messages {
                     let key = own.filter(|key| !list.keys.contains(key)).unwrap_or_else(|| format!("s{}", message.seq));
                     list.push(key, Content::Message(Box::new(item)));
                 }
+                Place::Unreadable { message, why } => {
+                    let Message { seq, sent_at: at, ref sender_id, .. } = *message;
+                    list.day(at);
+                    let content = Content::Unreadable { seq, sender_id: sender_id.clone(), at, why };
+                    list.push(format!("s{seq}"), content);
+                }
                 Place::Other(message) => {
                     list.day(message.sent_at);
                     list.push(format!("s{}", message.seq), Content::Other(Box::new(message.clone())));
@@ -363,6 +369,7 @@ impl Messages {
             edited_at: message.edited_at,
             deleted_by: message.deleted_by,
             reactions: message.reactions,
+            is_sealed: message.epoch.is_some(),
             progress: tick.map(Progress::stored),
             is_changing: self.timeline.is_changing(seq),
             refused: refused.and_then(|unsent| {
@@ -392,6 +399,7 @@ impl Messages {
             edited_at: None,
             deleted_by: None,
             reactions: vec![],
+            is_sealed: false,
             progress: Some(Progress::unsent(unsent)),
             is_changing: false,
             refused: None,

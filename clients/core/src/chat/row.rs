@@ -1,5 +1,6 @@
 //! The rows of the chat list.
 
+use pigeonhole_sealing::Lock;
 use serde::Serialize;
 use wire::{ConversationId, ConversationKind, Kind, MutedUntil, Presence, Role, Seq, System, Timestamp, UserId};
 
@@ -55,6 +56,14 @@ pub struct ChatRow {
     pub typing: Vec<UserId>,
     /// Whether the peer is online, if the app has requested it.
     pub presence: Option<Presence>,
+    /// Whether the conversation is encrypted.
+    #[serde(skip_serializing_if = "is_plain")]
+    pub lock: Lock,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "Serde passes a reference")]
+fn is_plain(lock: &Lock) -> bool {
+    *lock == Lock::Plain
 }
 
 /// The last message of a conversation.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 
+use pigeonhole_sealing::Lock;
 use serde::{Deserialize, Serialize};
 use wire::limits::{INBOX_LIMIT_MAX, MEMBERS_LIMIT_MAX, PRESENCE_USERS_MAX};
 use wire::{
@@ -681,6 +682,13 @@ impl Views {
             self.needs.push(Need::UnwatchPresence);
         } else {
             self.ask(Purpose::Presence, PresenceRequest { user_ids: peers, watch: true });
+        }
+    }
+
+    /// Brings the rows up to how their conversations are encrypted.
+    pub(crate) fn lock(&mut self, lock_of: impl Fn(&UserId) -> Lock) {
+        if let Some(chats) = &mut self.chats {
+            self.is_changed |= chats.lock(lock_of);
         }
     }
 

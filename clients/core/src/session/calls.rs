@@ -46,9 +46,12 @@ impl Core {
     }
 
     pub(super) fn call_answered(&mut self, Call { action, ask }: Call, result: Value, now: Moment) {
-        let Some(reply) = read_reply(action.name(), result) else {
+        let Some(mut reply) = read_reply(action.name(), result) else {
             return self.answer(ask, Err(Error::Unreadable));
         };
+        if let (Action::History(request), Reply::History(page)) = (&action, &mut reply) {
+            self.hide_bytes(page, &request.conversation_id, now);
+        }
         match (&action, &reply) {
             (_, Reply::Inbox(page)) => {
                 self.outbox.remember_rows(&page.conversations);

@@ -211,6 +211,7 @@ impl Core {
         for row in inbox.conversations {
             self.catch_up.newest = self.catch_up.newest.max(Some(row.last_message.sent_at));
             self.store(|| Write::Row(row.clone()));
+            self.meet(&row);
             self.row(&row, now);
             self.catch_up.awaited.insert(row.conversation_id.clone(), row.last_seq);
             self.tell(Event::ConversationChanged(row));
@@ -254,6 +255,7 @@ impl Core {
             return;
         }
         self.catch_up.stage = Stage::Done;
+        self.keyring_caught_up();
         let newest = self.catch_up.newest.take();
         if newest > self.catch_up.since
             && let Some(newest) = newest

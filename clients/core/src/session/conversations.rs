@@ -8,15 +8,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pigeonhole_sealing::Shown;
 use wire::limits::HISTORY_LIMIT_MAX;
 use wire::{AckEntry, Conversation as Row, ConversationId, HistoryRequest, HistoryResult, Message, Seq, Side};
 
 use super::requests::Errand;
+use super::sealing::millis;
 use super::{Core, jitter};
-use crate::Moment;
 use crate::group::{Turn, turn_of};
 use crate::saved::StorageChange;
 use crate::turn::Keeper;
+use crate::{Event, Moment};
 
 /// The limit of concurrent repairs: after a long absence, each conversation can need one.
 const REPAIRS_MAX: usize = 4;
@@ -40,6 +42,8 @@ struct Conversation {
     buffer: BTreeMap<Seq, (Message, bool)>,
     /// The server has messages up to here.
     wanted: Seq,
+    /// The keyring can't tell yet what the next entry is.
+    waits: bool,
     /// In a group: the client repairs no gap up to here, because this user may see only later entries.
     floor: Seq,
     repair_asked: bool,
@@ -217,17 +221,47 @@ impl Core {
         self.show(&row.conversation_id, now);
     }
 
+    /// The conversation has entries up to here.
+    pub(super) fn ends_at(&mut self, id: &ConversationId, last_seq: Seq, now: Moment) {
+        let conversation = self.conversations.all.entry(id.clone()).or_default();
+        if conversation.wanted >= last_seq {
+            return;
+        }
+        conversation.wanted = last_seq;
+        conversation.repair_at.get_or_insert(now);
+        self.show(id, now);
+    }
+
     /// Delivers the next entries in order, then checks whether any is missing.
-    fn show(&mut self, id: &ConversationId, now: Moment) {
+    pub(super) fn show(&mut self, id: &ConversationId, now: Moment) {
         let Some(conversation) = self.conversations.all.get_mut(id) else { return };
-        let mut next = Vec::new();
+        let (mut next, mut notices) = (Vec::new(), Vec::new());
+        let mut keyring = self.keyring.as_mut();
+        conversation.waits = false;
         if let Some(shown) = &mut conversation.shown {
             let floor = conversation.floor;
             // Entries of an earlier membership go to the app; the gaps between them will never be filled.
             let is_next = |seq: Seq, shown: Seq| seq <= shown.max(floor).next();
             while let Some(first) = conversation.buffer.first_entry().filter(|first| is_next(*first.key(), *shown)) {
+                let content = match &mut keyring {
+                    None => None,
+                    // Entries that the app has passed come first: see `open_due`.
+                    Some(keyring) if keyring.position(id).is_some_and(|position| position < *shown) => {
+                        Some(Shown::Later)
+                    }
+                    Some(keyring) => {
+                        let taken = keyring.take(&first.get().0, millis(self.wall));
+                        notices.extend(taken.notices);
+                        Some(taken.shown)
+                    }
+                };
+                if matches!(content, Some(Shown::Later)) {
+                    conversation.waits = true;
+                    break;
+                }
                 *shown = *first.key();
-                next.push(first.remove());
+                let (message, missed) = first.remove();
+                next.push((message, content, missed));
             }
             *shown = (*shown).max(floor);
             conversation.wanted = conversation.wanted.max(*shown);
@@ -240,8 +274,15 @@ impl Core {
             conversation.repair_tries = 0;
             self.conversations.broken.remove(id);
         }
-        let last = next.last().map(|(message, _)| message.seq);
-        for (message, missed) in next {
+        if conversation.waits {
+            self.sealing.waiting.insert(id.clone());
+        }
+        let last = next.last().map(|(message, ..)| message.seq);
+        for notice in notices {
+            self.tell(Event::Security(notice));
+        }
+        for (message, content, missed) in next {
+            let message = self.content(message, content);
             if message.sender_id != self.me {
                 self.stats.received += 1;
                 if message.kind.counts() && !message.conversation_id.is_group() {
@@ -268,7 +309,7 @@ impl Core {
     /// When this one is to be repaired; never, while something prevents it.
     fn repair_at(&self, id: &ConversationId) -> Option<Moment> {
         let conversation = self.conversations.all.get(id).filter(|conversation| !conversation.repair_asked)?;
-        if conversation.shown.is_none() && conversation.drain_asked {
+        if conversation.waits || (conversation.shown.is_none() && conversation.drain_asked) {
             return None;
         }
         if conversation.shown.is_some() || !self.may_hold_own(id) { conversation.repair_at } else { None }

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use wire::{
     Action, AddResult, ClientMsgId, Conversation, ConversationId, CreateRequest, LeaveRequest, SendResult, Seq, Target,
-    Timestamp, UserId,
+    Timestamp, UserId, direct_conversation_id,
 };
 
 use super::own_entries::{becomes_entry_in_channel, own_entry};
-use super::requests::TRY_MAX;
+use super::requests::{Sending, TRY_MAX};
+use super::sealing::Form;
 use super::uploads::Uploading;
 use super::waiting::Waiting;
 use super::{AskId, Core};
@@ -23,12 +24,15 @@ pub(super) struct Outbox {
     pub(super) uploads: VecDeque<Uploading>,
     /// Send queues that may have something to send. The others are empty or wait for a reply.
     ready: BTreeSet<LaneKey>,
+    /// Send queues whose next message can't be sealed yet.
+    unsealed: BTreeSet<LaneKey>,
     /// The direct conversations with these users.
     direct: BTreeMap<UserId, ConversationId>,
     /// Messages with a reply, in conversations that are new on this device and whose start is not known. The storage
     /// keeps them until it is, so that a restart finds them.
     answered_early: BTreeMap<ConversationId, Vec<ClientMsgId>>,
     last_order: u64,
+    encrypted_of: Option<UserId>,
 }
 
 /// The key of a send queue, whose requests have an order.
@@ -53,11 +57,15 @@ impl LaneKey {
 }
 
 impl Outbox {
-    pub(super) fn new(saved: VecDeque<Queued>) -> Self {
-        let mut outbox = Self::default();
+    /// `is_unsent`: certainly no earlier run has sent it. `encrypted_of`: the user, if the client has encryption.
+    pub(super) fn new(
+        saved: VecDeque<Queued>,
+        is_unsent: impl Fn(&Queued) -> bool,
+        encrypted_of: Option<UserId>,
+    ) -> Self {
+        let mut outbox = Self { encrypted_of, ..Self::default() };
         for queued in saved {
-            // An earlier run may have sent it.
-            let tries = 1;
+            let tries = u32::from(!is_unsent(&queued));
             outbox.push(queued, None, tries);
         }
         outbox
@@ -65,6 +73,11 @@ impl Outbox {
 
     fn push(&mut self, queued: Queued, ask: Option<AskId>, tries: u32) {
         self.last_order += 1;
+        // Sealed messages open in the order of their sealing, so a conversation has one send queue from the start.
+        if let (Some(me), Some(Target::User(user))) = (&self.encrypted_of, queued.outgoing.target()) {
+            let id = direct_conversation_id(me, &user);
+            self.remember_direct(&user, &id);
+        }
         let lane = self.lane_of(&queued.outgoing);
         let order = self.last_order;
         let (under_way, acked_before, runs_until, told) = (false, None, None, false);
@@ -118,6 +131,34 @@ impl Outbox {
         }
     }
 
+    /// Returns the request with this id that waits or is under way.
+    pub(super) fn find(&self, client_msg_id: &ClientMsgId) -> Option<&Queued> {
+        let mut entries = self.lanes.values().flat_map(|lane| &lane.entries);
+        entries.find(|entry| entry.queued.client_msg_id == *client_msg_id).map(|entry| &entry.queued)
+    }
+
+    /// Returns the other user of the request's direct conversation, if that is known.
+    pub(super) fn recipient(&self, queued: &Queued) -> Option<UserId> {
+        match queued.outgoing.target()? {
+            Target::User(user) => Some(user),
+            Target::Conversation(id) => {
+                self.direct.iter().find(|(_, known)| **known == id).map(|(peer, _)| peer.clone())
+            }
+        }
+    }
+
+    /// Records that the server has not stored it and never will as it was sent. The message is as one that was not sent.
+    pub(super) fn unsend(&mut self, queued: &Queued) {
+        let key = self.lane_of(&queued.outgoing);
+        let Some(lane) = self.lanes.get_mut(&key) else { return };
+        let entry = lane.entries.iter_mut().find(|entry| entry.queued.client_msg_id == queued.client_msg_id);
+        if let Some(entry) = entry {
+            lane.under_way -= usize::from(entry.under_way);
+            entry.set_unsent();
+        }
+        self.ready.insert(key);
+    }
+
     /// Records that no reply will come any more.
     fn lost(&mut self, queued: &Queued, runs_until: Moment) {
         let key = self.lane_of(&queued.outgoing);
@@ -128,6 +169,12 @@ impl Outbox {
             entry.runs_until = Some(runs_until);
         }
         self.ready.insert(key);
+    }
+
+    /// Returns the request that a send queue sends next, unless one is under way.
+    fn next(&self, key: &LaneKey) -> Option<Queued> {
+        let lane = self.lanes.get(key).filter(|lane| lane.under_way == 0)?;
+        lane.entries.front().map(|entry| entry.queued.clone())
     }
 
     fn remove(&mut self, queued: &Queued) -> Option<Waiting> {
@@ -221,15 +268,27 @@ impl Core {
     }
 
     pub(super) fn send_waiting(&mut self, now: Moment) {
-        for key in std::mem::take(&mut self.outbox.ready) {
+        let mut keys = std::mem::take(&mut self.outbox.ready);
+        keys.append(&mut self.outbox.unsealed);
+        for key in keys {
+            let Some(queued) = self.outbox.next(&key) else { continue };
+            let sealed = match self.form_of(&queued) {
+                Form::Clear => None,
+                Form::Sealed(sealed) => Some(sealed),
+                Form::Waits => {
+                    self.outbox.unsealed.insert(key);
+                    continue;
+                }
+                Form::Refused(error) => {
+                    self.send_refused(&queued, error);
+                    continue;
+                }
+            };
             let acked = match &key {
                 LaneKey::To(Target::Conversation(id)) => self.conversations.acked(id),
                 LaneKey::To(Target::User(_)) | LaneKey::Create => Some(Seq::ZERO),
             };
             let Some(lane) = self.outbox.lanes.get_mut(&key) else { continue };
-            if lane.under_way > 0 {
-                continue;
-            }
             let Some(entry) = lane.entries.front_mut() else { continue };
             entry.under_way = true;
             lane.under_way = 1;
@@ -242,8 +301,7 @@ impl Core {
             // For a saved request, the time of its last try is unknown.
             let lost_until = (entry.tries > 0).then(|| entry.runs_until.unwrap_or(now + TRY_MAX));
             entry.tries = entry.tries.saturating_add(1);
-            let queued = entry.queued.clone();
-            self.ask_to_store(queued, lost_until, now);
+            self.ask_to_store(Sending { queued, sealed }, lost_until, now);
         }
     }
 
@@ -251,7 +309,7 @@ impl Core {
         self.outbox.lost(queued, runs_until);
     }
 
-    pub(super) fn stored(&mut self, mut queued: Queued, answer: AddResult, now: Moment) {
+    pub(super) fn stored(&mut self, Sending { mut queued, sealed }: Sending, answer: AddResult, now: Moment) {
         let Some(entry) = self.outbox.remove(&queued) else { return };
         self.stats.answered += 1;
         if let Some(ask) = entry.ask {
@@ -280,16 +338,21 @@ impl Core {
         if let Some(Target::User(user)) = queued.outgoing.target() {
             self.outbox.remember_direct(&user, &stored.conversation_id);
         }
-        let early = self.outbox.answered_early.entry(stored.conversation_id.clone()).or_default();
-        early.push(queued.client_msg_id.clone());
-        if self.conversations.has_begun(&stored.conversation_id) {
-            self.forget_sent(&stored.conversation_id);
+        if sealed.is_none() {
+            let early = self.outbox.answered_early.entry(stored.conversation_id.clone()).or_default();
+            early.push(queued.client_msg_id.clone());
+            if self.conversations.has_begun(&stored.conversation_id) {
+                self.forget_sent(&stored.conversation_id);
+            }
         }
         // If all earlier entries were acknowledged, the server has raised the delivered mark to this one.
         let acknowledged = entry.acked_before.is_some_and(|acked| stored.seq == acked.next());
         self.conversations.stored(&stored.conversation_id, stored.seq, acknowledged);
         if self.conversations.shown(&stored.conversation_id) >= stored.seq {
             self.views.settled(&queued.client_msg_id);
+        }
+        if let Some(sealed) = sealed {
+            return self.stored_sealed(queued, &sealed, stored, now);
         }
         let own = own_entry(queued, stored, added, self.me.clone());
         if !entry.told && self.conversations.is_passed(&own.conversation_id, own.seq) {
@@ -327,6 +390,7 @@ impl Core {
 
     pub(super) fn failed(&mut self, Waiting { queued, ask, .. }: Waiting, error: Error) {
         self.stats.failed += 1;
+        self.forget_sealed(&queued, None);
         let (client_msg_id, code) = (queued.client_msg_id.clone(), error.code().to_owned());
         if self.keeper == Keeper::Store && queued.shows_refusal(&error) {
             self.save(StorageChange::Refused { client_msg_id, code: code.clone() });

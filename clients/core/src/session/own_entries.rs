@@ -1,17 +1,31 @@
 //! The user's own requests: as they are sent, their replies, and the entries that they become.
 
-use serde_json::Value;
+use pigeonhole_sealing::Sealed;
+use serde_json::{Map, Value, json};
 use wire::{
     Action, AddResult, CreateRequest, CreateResult, EditRequest, Kind, LeaveRequest, LeaveResult, Message,
-    ReactRequest, RemoveRequest, RoleRequest, SendRequest, SendResult, System, UpdateRequest, UserId,
+    ReactRequest, RemoveRequest, RoleRequest, SendRequest, SendResult, Seq, System, UpdateRequest, UserId,
 };
 
 use super::reading::readable;
 use crate::saved::{Outgoing, Queued};
 
-/// Returns the request to send to the server.
-pub(super) fn action(queued: &Queued) -> Action {
+/// Returns the request to send to the server. `sealed`: what leaves in place of the content.
+pub(super) fn action(queued: &Queued, sealed: Option<&Sealed>) -> Action {
     let Queued { client_msg_id, outgoing, .. } = queued.clone();
+    if let (Some(sealed), Some(target)) = (sealed, outgoing.target()) {
+        return Action::Send(SendRequest {
+            target,
+            client_msg_id,
+            kind: Kind::Sealed,
+            body: sealed.body.clone(),
+            media: None,
+            reply_to: None,
+            mentions: vec![],
+            epoch: Some(sealed.epoch),
+            silent: sealed.silent,
+        });
+    }
     match outgoing {
         Outgoing::Message { target, body, reply_to, mentions, media } => {
             let kind = media.as_ref().map_or(Kind::Text, |upload| upload.kind.clone());
@@ -21,6 +35,35 @@ pub(super) fn action(queued: &Queued) -> Action {
         }
         Outgoing::Request(action) => action,
     }
+}
+
+/// The part of a request that only the other user may read.
+pub(super) struct Plaintext {
+    pub kind: Kind,
+    pub body: String,
+    pub fields: Map<String, Value>,
+    /// The message to which the request refers, under this name.
+    pub refers_to: Option<(&'static str, Seq)>,
+}
+
+/// Returns the part of a request that only the other user may read. `None`: it has none, and leaves as it is.
+pub(super) fn plaintext(outgoing: &Outgoing) -> Option<Plaintext> {
+    let mut fields = Map::new();
+    let (kind, body, refers_to) = match outgoing {
+        Outgoing::Message { body, reply_to, mentions, .. } => {
+            if !mentions.is_empty() {
+                fields.insert("mentions".to_owned(), json!(mentions));
+            }
+            (Kind::Text, body.clone(), reply_to.map(|seq| ("reply_to", seq)))
+        }
+        Outgoing::Request(Action::Edit(request)) => (Kind::Edit, request.body.clone(), Some(("to", request.seq))),
+        Outgoing::Request(Action::React(request)) => {
+            fields.insert("emoji".to_owned(), json!(request.emoji));
+            (Kind::Reaction, String::new(), Some(("to", request.seq)))
+        }
+        Outgoing::Request(_) => return None,
+    };
+    Some(Plaintext { kind, body, fields, refers_to })
 }
 
 /// Returns the reply, if it can be read. Only an addition without new members, and a leave of a channel, have no entry.

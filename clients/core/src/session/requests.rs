@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pigeonhole_sealing::{RequestKey, Sealed};
 use serde_json::Value;
 use wire::{
     AckEntry, AckRequest, Action, ClientMsgId, ConversationId, DrainRequest, HistoryRequest, InboxRequest, MediaId,
@@ -22,6 +23,9 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// The server carries out no try for longer: API Gateway waits 29 s for a function.
 pub(super) const TRY_MAX: Duration = Duration::from_secs(30);
+
+/// The refusal of what was sealed for another epoch than the conversation's.
+const STALE_EPOCH: &str = "stale_epoch";
 
 /// The wait for a reply grows from 5 s to 40 s.
 const ANSWER_WAIT_DOUBLINGS_MAX: u32 = 3;
@@ -81,12 +85,20 @@ pub(super) struct Call {
     pub ask: AskId,
 }
 
+/// A request of the outbox on its way.
+#[derive(Debug)]
+pub(super) struct Sending {
+    pub queued: Queued,
+    /// The bytes that leave in place of the content, the same at each try.
+    pub sealed: Option<Sealed>,
+}
+
 /// A request, with everything that handling its reply needs. Each match on it names every kind, so a new one does not
 /// compile before its reply, its refusal and its loss are handled.
 #[derive(Debug)]
 pub(super) enum Errand {
     /// A request of the outbox.
-    Send(Box<Queued>),
+    Send(Box<Sending>),
     Ack(AckRequest),
     /// After the reply, the server counts the conversation as acknowledged up to `covers`.
     Read {
@@ -108,19 +120,24 @@ pub(super) enum Errand {
     Page(HistoryRequest),
     /// The renewal of a watch of users' presence.
     Presence(PresenceRequest),
+    /// A request of the keyring.
+    Keyring(RequestKey, Box<Action>),
+    /// A request for entries that the keyring has not taken, although the app has passed them.
+    Open(HistoryRequest),
     Call(Box<Call>),
 }
 
 impl Errand {
     fn frame(&self, id: u64) -> String {
         let action = match self {
-            Self::Send(queued) => own_entries::action(queued),
+            Self::Send(sending) => own_entries::action(&sending.queued, sending.sealed.as_ref()),
             Self::Ack(request) => Action::Ack(request.clone()),
             Self::Read { request, .. } => Action::Read(request.clone()),
             Self::Drain(request) => Action::Drain(request.clone()),
             Self::Ping => Action::Ping(PingRequest { features: false }),
             Self::Listing(request) => Action::Inbox(request.clone()),
-            Self::Repair(request) | Self::Page(request) => Action::History(request.clone()),
+            Self::Repair(request) | Self::Page(request) | Self::Open(request) => Action::History(request.clone()),
+            Self::Keyring(_, action) => (**action).clone(),
             Self::Upload(_, request) => Action::Upload((**request).clone()),
             Self::Uploaded(_, media_id) => Action::Uploaded(UploadedRequest { media_id: media_id.clone() }),
             Self::Watch(id) => Action::Watch(WatchRequest { conversation_id: id.clone() }),
@@ -160,6 +177,17 @@ impl Requests {
         });
     }
 
+    pub(super) fn of_keyring(&self) -> usize {
+        self.asked.values().filter(|asked| matches!(asked.errand, Errand::Keyring(..))).count()
+    }
+
+    /// Returns whether entries of this conversation are on their way to the keyring.
+    pub(super) fn is_opening(&self, id: &ConversationId) -> bool {
+        self.asked
+            .values()
+            .any(|asked| matches!(&asked.errand, Errand::Open(request) if request.conversation_id == *id))
+    }
+
     pub(super) fn repairs(&self) -> usize {
         self.asked.values().filter(|asked| matches!(asked.errand, Errand::Repair(_))).count()
     }
@@ -188,8 +216,8 @@ impl Core {
     }
 
     /// Sends a request of the outbox. The server may carry out an earlier try until `lost_until`.
-    pub(super) fn ask_to_store(&mut self, queued: Queued, lost_until: Option<Moment>, now: Moment) {
-        self.ask(Errand::Send(Box::new(queued)), now);
+    pub(super) fn ask_to_store(&mut self, sending: Sending, lost_until: Option<Moment>, now: Moment) {
+        self.ask(Errand::Send(Box::new(sending)), now);
         if let Some(asked) = self.requests.asked.get_mut(&self.requests.last_id) {
             asked.lost_until = lost_until;
         }
@@ -235,7 +263,7 @@ impl Core {
         for asked in gone.into_values().rev() {
             let runs_until = asked.runs_until().unwrap_or(now);
             match asked.errand {
-                Errand::Send(queued) => self.send_lost(&queued, runs_until),
+                Errand::Send(sending) => self.send_lost(&sending.queued, runs_until),
                 Errand::Ack(AckRequest { up_to }) => self.ack_lost(&up_to),
                 Errand::Read { request, .. } => self.read_lost(&request.conversation_id),
                 Errand::Drain(DrainRequest { ack }) => self.drain_lost(&ack, now),
@@ -246,6 +274,8 @@ impl Core {
                 // `watch_again` and `presence_again` subscribe on another connection.
                 Errand::Watch(_) | Errand::Unwatch(_) | Errand::Presence(_) => {}
                 Errand::Page(HistoryRequest { conversation_id, .. }) => self.page_lost(&conversation_id, now),
+                Errand::Keyring(key, action) => self.sealing.again.push((key, *action)),
+                Errand::Open(HistoryRequest { conversation_id, .. }) => self.open_lost(conversation_id),
                 Errand::Call(call) => self.calls.again(*call),
             }
         }
@@ -267,11 +297,11 @@ impl Core {
     /// Applies a result, or returns the errand if the result can't be read. The client then repeats the request.
     fn apply(&mut self, errand: Errand, result: Value, now: Moment) -> Result<(), Errand> {
         match errand {
-            Errand::Send(queued) => {
-                let Some(answer) = own_entries::answer(&queued.outgoing, result) else {
-                    return Err(Errand::Send(queued));
+            Errand::Send(sending) => {
+                let Some(answer) = own_entries::answer(&sending.queued.outgoing, result) else {
+                    return Err(Errand::Send(sending));
                 };
-                self.stored(*queued, answer, now);
+                self.stored(*sending, answer, now);
             }
             Errand::Ack(AckRequest { up_to }) => self.acknowledged(&up_to),
             Errand::Read { request, covers } => {
@@ -323,6 +353,11 @@ impl Core {
                 let Some(answer) = readable(result) else { return Err(Errand::Presence(request)) };
                 self.presence_came(&request, answer, now);
             }
+            Errand::Keyring(key, _) => self.keyring_answered(&key, Ok(result), now),
+            Errand::Open(request) => {
+                let Some(page) = readable(result) else { return Err(Errand::Open(request)) };
+                self.opened_page(&request.conversation_id, page, now);
+            }
             Errand::Call(call) => self.call_answered(*call, result, now),
         }
         Ok(())
@@ -337,14 +372,17 @@ impl Core {
             self.requests.asked.remove(&id);
             return self.not_ready(&client_msg_id, &problem, now);
         }
-        let Problem { code, message, retryable, retry_after_ms, .. } = problem;
+        let Problem { code, message, retryable, retry_after_ms, .. } = problem.clone();
         if let Some(asked) = self.requests.asked.get_mut(&id) {
             asked.unanswered = asked.unanswered.saturating_sub(1);
             // The server may still store another try. The reply counts that comes when no try is left.
             let until = asked.runs_until().filter(|until| *until > now);
             // The announcement of the message's file has expired: no other try can have stored the message.
-            let has_ended = |queued: &Queued| code == "gone" && queued.outgoing.upload().is_some();
-            let is_final = !retryable && matches!(&asked.errand, Errand::Send(queued) if !has_ended(queued));
+            // The server stores nothing that was sealed for an ended epoch.
+            let has_ended = |sending: &Sending| {
+                (code == "gone" && sending.queued.outgoing.upload().is_some()) || code == STALE_EPOCH
+            };
+            let is_final = !retryable && matches!(&asked.errand, Errand::Send(sending) if !has_ended(sending));
             if let Some(until) = until.filter(|_| is_final) {
                 (asked.retry_at, asked.is_put_off) = (until, true);
                 return;
@@ -362,7 +400,12 @@ impl Core {
         let Some(Asked { errand, .. }) = self.requests.asked.remove(&id) else { return };
         let error = Error::Refused { code, message };
         match errand {
-            Errand::Send(queued) => self.send_refused(&queued, error),
+            Errand::Send(sending) if sending.sealed.is_some() && problem.code == STALE_EPOCH => {
+                self.send_stale(&sending.queued, &problem, now);
+            }
+            Errand::Send(sending) => self.send_refused(&sending.queued, error),
+            Errand::Keyring(key, _) => self.keyring_answered(&key, Err(problem), now),
+            Errand::Open(_) => {}
             // The server would refuse it again. The valid entries are applied.
             Errand::Ack(AckRequest { up_to }) => self.acknowledged(&up_to),
             Errand::Read { request, .. } => self.read_refused(&request.conversation_id, &error),

@@ -12,7 +12,13 @@ fn user(id: &str) -> UserId {
 }
 
 fn start(now: Moment) -> Core {
-    let setup = Setup { me: user("alice"), timing: Timing::default(), keeper: Keeper::App, saved: Saved::default() };
+    let setup = Setup {
+        me: user("alice"),
+        timing: Timing::default(),
+        keeper: Keeper::App,
+        saved: Saved::default(),
+        keyring: None,
+    };
     let mut core = Core::new(setup, 7);
     let dials = core.turn(vec![], now, Timestamp::default()).outputs;
     assert!(dials.contains(&Output::Dial { link: 1, need: TokenNeed::Connect }), "{dials:?}");

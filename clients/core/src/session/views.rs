@@ -16,7 +16,9 @@ impl Core {
     }
 
     pub(super) fn loaded(&mut self, load: LoadId, found: Found) {
-        self.views.loaded(load, found, || self.outbox.waiting(), &self.refused);
+        if let Some(found) = self.read_for_keyring(load, found) {
+            self.views.loaded(load, found, || self.outbox.waiting(), &self.refused);
+        }
     }
 
     pub(super) fn draft(&mut self, target: Target, draft: Option<Draft>) {
@@ -51,6 +53,9 @@ impl Core {
     }
 
     pub(super) fn show_views(&mut self) {
+        if let Some(keyring) = &self.keyring {
+            self.views.lock(|peer| keyring.lock(peer));
+        }
         let changed = self.views.changed(self.now, self.wall);
         self.outputs.extend(changed.into_iter().map(|(view, shown)| Output::Show { view, shown }));
     }

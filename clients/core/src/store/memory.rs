@@ -122,8 +122,8 @@ impl MemStore {
     /// Returns the newest `limit` messages that contain the words, the newest first.
     pub fn search(&self, text: &str, limit: usize) -> Vec<Message> {
         let Some(query) = Query::new(text) else { return vec![] };
-        let all = self.rows.messages.values().flat_map(BTreeMap::values).filter_map(Folded::message);
-        let mut found: Vec<Message> = all.filter(|message| query.finds(&message.body)).cloned().collect();
+        let all = self.rows.messages.values().flat_map(BTreeMap::values).filter(|folded| query.finds(folded.text()));
+        let mut found: Vec<Message> = all.filter_map(Folded::message).cloned().collect();
         found.sort_by_key(|message| (std::cmp::Reverse(message.sent_at), message.conversation_id.clone(), message.seq));
         found.truncate(limit);
         found

@@ -14,6 +14,9 @@ use crate::saved::Outgoing;
 #[serde(default)]
 pub(crate) struct Changes {
     text: Option<Text>,
+    /// The newest encrypted edit of each user. Only the one by the author of the message holds, which no server checks.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    sealed: BTreeMap<UserId, Text>,
     deleted: Option<(Timestamp, UserId)>,
     /// The message mentions the viewer, or did before its delete: a row may still count the mention.
     pub named_viewer: bool,
@@ -44,7 +47,8 @@ impl Changes {
             // An edit without a version has no effect: its target is deleted.
             Kind::Edit => {
                 if let Some(version) = entry.version {
-                    self.edit(Text { version, edited_at: entry.sent_at, body: entry.body.clone() });
+                    let by = entry.epoch.map(|_| &entry.sender_id);
+                    self.edit(Text { version, edited_at: entry.sent_at, body: entry.body.clone() }, by);
                 }
             }
             Kind::Delete => self.delete(entry.sent_at, entry.sender_id.clone()),
@@ -80,16 +84,23 @@ impl Changes {
         }
     }
 
-    fn edit(&mut self, text: Text) {
+    /// `sealed_by`: the user who wrote an encrypted edit.
+    fn edit(&mut self, text: Text, sealed_by: Option<&UserId>) {
         let is_newer = |held: &Text| (text.version, text.edited_at) > (held.version, held.edited_at);
+        let held = sealed_by.map_or(self.text.as_ref(), |by| self.sealed.get(by));
         // The text of a deleted message is not kept, however late the text comes.
-        if self.deleted.is_none() && self.text.as_ref().is_none_or(is_newer) {
-            self.text = Some(text);
+        if self.deleted.is_some() || !held.is_none_or(is_newer) {
+            return;
+        }
+        match sealed_by {
+            Some(by) => drop(self.sealed.insert(by.clone(), text)),
+            None => self.text = Some(text),
         }
     }
 
     pub(crate) fn delete(&mut self, at: Timestamp, by: UserId) {
         self.text = None;
+        self.sealed.clear();
         self.page.1.clear();
         self.reactions.clear();
         self.deleted.get_or_insert((at, by));
@@ -101,7 +112,9 @@ impl Changes {
             empty(message, *at, by.clone());
             return;
         }
-        if let Some(Text { version, edited_at, body }) = &self.text
+        let texts = [self.text.as_ref(), self.sealed.get(&message.sender_id)].into_iter().flatten();
+        if let Some(Text { version, edited_at, body }) = texts.max_by_key(|text| (text.version, text.edited_at))
+            && message.kind != Kind::Sealed
             && (Some(*version), Some(*edited_at)) > (message.version, message.edited_at)
         {
             (message.version, message.edited_at) = (Some(*version), Some(*edited_at));

@@ -593,6 +593,7 @@ fn check(
             }
             TimelineEntry::System { message, .. } => shown.push(message.clone()),
             TimelineEntry::Gap { .. } => prop_assert!(false, "nothing is missing"),
+            TimelineEntry::Unreadable { .. } => prop_assert!(false, "nothing is encrypted"),
             TimelineEntry::Unsent { tick, .. } => prop_assert_eq!(tick, Tick::Failed),
             TimelineEntry::Day(()) | TimelineEntry::Unread(_) => {}
         }

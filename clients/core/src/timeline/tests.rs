@@ -111,6 +111,7 @@ fn brief(entry: &TimelineEntry<'_, String>) -> String {
         TimelineEntry::System { message, system } => {
             format!("{} {} {}", message.seq, message.sender_id, json!(system)["event"].as_str().unwrap())
         }
+        TimelineEntry::Unreadable { message, why } => format!("{} {} {why:?}", message.seq, message.sender_id),
         TimelineEntry::Message { message, tick, quote, changing, refused, .. } => {
             let who = tick.map_or(message.sender_id.to_string(), |tick| format!("own {}", word(tick)));
             let changing = if *changing { " changing" } else { "" };
@@ -275,6 +276,7 @@ fn check_entries(timeline: &Timeline, ticks: &mut BTreeMap<Seq, Tick>) {
     for entry in timeline.entries(|_| ()) {
         match entry {
             TimelineEntry::Day(()) | TimelineEntry::Unread(_) | TimelineEntry::System { .. } => {}
+            TimelineEntry::Unreadable { .. } => panic!("nothing is encrypted"),
             TimelineEntry::Gap { after_seq, before_seq } => gap = Some((after_seq, before_seq)),
             TimelineEntry::Message { message, tick, .. } => {
                 assert!(last < Some(message.seq) && unsent_seen.is_empty());

@@ -37,6 +37,7 @@ fn in_memory() -> EngineSetup {
         seed: 1,
         timing: HashMap::new(),
         saved: None,
+        encrypted: None,
     }
 }
 

@@ -201,7 +201,7 @@ fn request(request: &Request) -> Value {
 fn is_stored(item: &Item) -> bool {
     match &item.content {
         Content::Message(message) => message.seq.is_some(),
-        Content::System { .. } | Content::Other(_) => true,
+        Content::System { .. } | Content::Unreadable { .. } | Content::Other(_) => true,
         Content::Day { day: _ } | Content::Unread { count: _ } | Content::Gap { .. } => false,
     }
 }
@@ -242,6 +242,7 @@ pub(crate) fn brief(item: &Item) -> String {
             assert_eq!(*key, format!("s{seq}"));
             format!("{key} {sender_id} {}", json!(event)["event"].as_str().unwrap())
         }
+        Content::Unreadable { sender_id, why, .. } => format!("{key} {sender_id} {why:?}"),
         Content::Other(message) => format!("{key} {} {}", message.sender_id, message.kind),
         Content::Message(message) => format!("{key} {}", brief_message(message)),
     }

@@ -145,7 +145,7 @@ impl Play {
 }
 
 fn core(timing: &Timing, keeper: Keeper, saved: Saved) -> Core {
-    Core::new(Setup { me: alice(), timing: timing.clone(), keeper, saved }, fastrand::u64(..))
+    Core::new(Setup { me: alice(), timing: timing.clone(), keeper, saved, keyring: None }, fastrand::u64(..))
 }
 
 fn view(fields: &Value) -> ViewId {

@@ -227,7 +227,7 @@ fn why_name(why: &Why) -> &'static str {
 }
 
 pub(super) fn plain_stats(stats: Stats) -> Value {
-    let Stats { sent, answered, resent, failed, received, duplicates_dropped, gaps_repaired, reconnects } = stats;
+    let Stats { sent, answered, resent, failed, received, duplicates_dropped, gaps_repaired, reconnects, .. } = stats;
     json!({"sent": sent, "answered": answered, "resent": resent, "failed": failed, "received": received,
         "duplicates_dropped": duplicates_dropped, "gaps_repaired": gaps_repaired, "reconnects": reconnects})
 }
@@ -274,6 +274,7 @@ pub(super) fn plain_event(event: &Event) -> Value {
         Event::Uploading { client_msg_id, done, bytes } => {
             json!({"uploading": {"client_msg_id": client_msg_id, "done": done, "bytes": bytes}})
         }
+        Event::Unreadable { .. } | Event::Security(_) => unreachable!("no script has encryption"),
         Event::Reacted { queued } => json!({"reacted": plain_queued(queued)}),
         Event::Unwatched { conversation_id, error } => {
             json!({"unwatched": {"conversation_id": conversation_id, "code": code(error)}})

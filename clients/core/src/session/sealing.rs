@@ -1,0 +1,399 @@
+//! The end-to-end encryption of direct conversations. The keyring makes all decisions. The session passes it the entries
+//! of the log in order, sends its requests, and writes its rows with everything else of the turn.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use pigeonhole_sealing::{Envelope, Readiness, RequestKey, Sealed, Shown};
+use serde_json::{Value, json};
+use wire::limits::HISTORY_LIMIT_MAX;
+use wire::{
+    Action, ClientMsgId, Conversation, ConversationId, HistoryRequest, HistoryResult, Kind, Message, Problem,
+    SendResult, Seq, Side, Target, Timestamp, UserId, direct_conversation_id,
+};
+
+use super::Core;
+use super::own_entries::{Plaintext, own_entry, plaintext};
+use super::requests::Errand;
+use crate::chat::{Found, Load, LoadId};
+use crate::saved::{Queued, StorageChange};
+use crate::turn::{Output, Trust};
+use crate::unreadable::Unreadable;
+use crate::{Error, Event, Moment, Write};
+
+/// While the keyring has this number of requests under way, it joins no further conversation of the chat list.
+const MEETINGS_MAX: usize = 4;
+
+/// Reads by the session have numbers from here on, and those of views lower ones.
+const FIRST_LOAD: LoadId = 1 << 62;
+
+#[derive(Default)]
+pub(super) struct Sealing {
+    /// Requests of the keyring whose connection ended before the reply.
+    pub(super) again: Vec<(RequestKey, Action)>,
+    /// Conversations whose next entry the keyring can't judge yet.
+    pub(super) waiting: BTreeSet<ConversationId>,
+    /// Conversations in which the keyring has taken less than the app has passed, and no request for it is under way.
+    behind: BTreeSet<ConversationId>,
+    /// Own messages with a reply whose place in the log has not come. The outbox keeps their text until then.
+    stored: BTreeMap<ClientMsgId, Queued>,
+    /// The ids of messages to which requests of the outbox refer, once the store was read.
+    targets: BTreeMap<(ConversationId, Seq), Option<ClientMsgId>>,
+    loads: BTreeMap<LoadId, (ConversationId, Seq)>,
+    last_load: LoadId,
+    /// The store's chat list was requested. Its rows have the peers of conversations.
+    is_started: bool,
+    /// The peers of encrypted conversations of the chat list, in its order.
+    met: VecDeque<UserId>,
+}
+
+/// How a request of the outbox leaves.
+pub(super) enum Form {
+    Clear,
+    Sealed(Sealed),
+    /// Not now. The next turn tries again.
+    Waits,
+    Refused(Error),
+}
+
+pub(super) fn millis(wall: Timestamp) -> u64 {
+    u64::try_from(wall.millis()).unwrap_or_default()
+}
+
+impl Core {
+    /// Makes the requests of the keyring that are due.
+    pub(super) fn keyring_due(&mut self, now: Moment) {
+        let wall = millis(self.wall);
+        let Some(keyring) = &mut self.keyring else { return };
+        let mut due = std::mem::take(&mut self.sealing.again);
+        due.extend(keyring.requests(wall));
+        while self.requests.of_keyring() + due.len() < MEETINGS_MAX
+            && let Some(peer) = self.sealing.met.pop_front()
+        {
+            keyring.met(&peer, wall);
+            due.extend(keyring.requests(wall));
+        }
+        for (key, action) in due {
+            self.ask(Errand::Keyring(key, Box::new(action)), now);
+        }
+        self.fetch_due(now);
+    }
+
+    /// The user has decided.
+    pub(super) fn trust(&mut self, trust: Trust) {
+        let Some(keyring) = &mut self.keyring else { return };
+        let now_ms = millis(self.wall);
+        match trust {
+            Trust::Verify(user) => keyring.verify(&user),
+            Trust::Accept(user) => keyring.accept(&user),
+            Trust::Reset(user) => keyring.reset(&user, now_ms),
+            Trust::Remove(device) => keyring.remove_device(&device, now_ms),
+        }
+    }
+
+    /// A connection is there.
+    pub(super) fn keyring_connected(&mut self) {
+        if let Some(keyring) = &mut self.keyring {
+            keyring.connected();
+            self.find_behind();
+        }
+    }
+
+    pub(super) fn keyring_answered(&mut self, key: &RequestKey, result: Result<Value, Problem>, now: Moment) {
+        let Some(keyring) = &mut self.keyring else { return };
+        let answered = keyring.answered(key, result, millis(self.wall));
+        for notice in answered.notices {
+            self.tell(Event::Security(notice));
+        }
+        if let Some(entry) = answered.entry {
+            self.arrived(*entry, false, now);
+        }
+        self.find_behind();
+        for id in std::mem::take(&mut self.sealing.waiting) {
+            self.show(&id, now);
+        }
+    }
+
+    /// Ends the turn: what the keyring has changed is committed with the rest, before anything leaves.
+    pub(super) fn write_keyring(&mut self) {
+        let Some(keyring) = &mut self.keyring else { return };
+        let changes = keyring.take_changes();
+        self.lasting |= !changes.is_empty();
+        self.writes.extend(changes.into_iter().map(|(key, value)| Write::Sealing { key, value }));
+    }
+
+    pub(super) fn keyring_wakes(&self) -> Option<Moment> {
+        let at = self.keyring.as_ref()?.wake_at()?;
+        Some(self.now + std::time::Duration::from_millis(at.saturating_sub(millis(self.wall))))
+    }
+
+    /// Returns what the app gets of an entry. `None`: the client has no encryption, or the entry is of a group.
+    pub(super) fn content(&mut self, message: Message, shown: Option<Shown>) -> Message {
+        match shown {
+            None => message,
+            Some(Shown::Plain { message, .. }) => *message,
+            Some(Shown::Own) => self.own_text(&message).unwrap_or_else(|| Unreadable::Broken.of(message)),
+            Some(Shown::Unreadable(why)) => Unreadable::from(why).of(message),
+            Some(Shown::Nothing | Shown::Later) => without_bytes(message),
+        }
+    }
+
+    /// Returns the own message that this device sealed, from the outbox: an author can't open the bytes.
+    fn own_text(&mut self, entry: &Message) -> Option<Message> {
+        let id = entry.client_msg_id.as_ref()?;
+        let queued = match self.sealing.stored.remove(id) {
+            Some(queued) => {
+                self.settle(&queued, entry.seq);
+                queued
+            }
+            None => self.outbox.find(id)?.clone(),
+        };
+        let is_edit = plaintext(&queued.outgoing).is_some_and(|plaintext| plaintext.kind == Kind::Edit);
+        let stored = SendResult {
+            conversation_id: entry.conversation_id.clone(),
+            seq: entry.seq,
+            message_id: entry.message_id.clone(),
+            sent_at: entry.sent_at,
+            duplicate: false,
+            version: is_edit.then_some(entry.seq.value()),
+        };
+        let own = own_entry(queued, stored, vec![], self.me.clone());
+        Some(Message { epoch: entry.epoch, silent: entry.silent, ..own })
+    }
+
+    /// The server has stored a sealed message. The app gets the text at its place in the log.
+    pub(super) fn stored_sealed(&mut self, queued: Queued, sealed: &Sealed, stored: SendResult, now: Moment) {
+        if self.conversations.shown(&stored.conversation_id) >= stored.seq {
+            return self.settle(&queued, stored.seq);
+        }
+        let SendResult { conversation_id, seq, message_id, sent_at, .. } = stored;
+        let body = sealed.body.clone();
+        let (id, me) = (queued.client_msg_id.clone(), self.me.clone());
+        let entry = Message::text(conversation_id, seq, message_id, me, body, sent_at);
+        let (epoch, silent) = (Some(sealed.epoch), sealed.silent);
+        self.sealing.stored.insert(id.clone(), queued);
+        self.arrived(Message { kind: Kind::Sealed, client_msg_id: Some(id), epoch, silent, ..entry }, false, now);
+    }
+
+    /// The message is stored and told: nothing of it need be kept.
+    fn settle(&mut self, queued: &Queued, seq: Seq) {
+        self.forget_sealed(queued, Some(seq));
+        self.save(StorageChange::Done(queued.client_msg_id.clone()));
+    }
+
+    /// The bytes of this message leave no more. `seq`: its place, unless the server refused it for good.
+    pub(super) fn forget_sealed(&mut self, queued: &Queued, seq: Option<Seq>) {
+        if let (Some(peer), Some(keyring)) = (self.outbox.recipient(queued), &mut self.keyring) {
+            keyring.sent(&peer, &queued.client_msg_id, seq, millis(self.wall));
+        }
+    }
+
+    /// The conversation has another epoch. The message is sealed anew, once the log has come up to its end.
+    pub(super) fn send_stale(&mut self, queued: &Queued, problem: &Problem, now: Moment) {
+        let (epoch, last_seq) = (problem.epoch.unwrap_or_default(), problem.last_seq.unwrap_or_default());
+        if let (Some(peer), Some(keyring)) = (self.outbox.recipient(queued), &mut self.keyring) {
+            keyring.stale(&peer, &queued.client_msg_id, epoch, last_seq, millis(self.wall));
+        }
+        self.outbox.unsend(queued);
+        if let Some(id) = &problem.conversation_id {
+            self.ends_at(id, last_seq, now);
+        }
+    }
+
+    /// Returns how a request leaves. With encryption, nothing that a person reads leaves in the clear.
+    pub(super) fn form_of(&mut self, queued: &Queued) -> Form {
+        let Some(keyring) = &mut self.keyring else { return Form::Clear };
+        let Some(plaintext) = plaintext(&queued.outgoing) else { return Form::Clear };
+        let peer = match queued.outgoing.target() {
+            Some(Target::User(peer)) => peer,
+            Some(Target::Conversation(id)) if !id.has_members() => match self.outbox.recipient(queued) {
+                Some(peer) => peer,
+                // The chat list has the peer, and is being read.
+                None => return Form::Waits,
+            },
+            Some(Target::Conversation(_)) | None => return Form::Clear,
+        };
+        // A service has no keys.
+        if peer.is_service() {
+            return Form::Clear;
+        }
+        if let Some(sealed) = keyring.sealed(&peer, &queued.client_msg_id) {
+            return Form::Sealed(sealed);
+        }
+        if queued.outgoing.upload().is_some() {
+            let (code, message) = ("encryption_required".to_owned(), "files can't be encrypted yet".to_owned());
+            return Form::Refused(Error::Refused { code, message });
+        }
+        match keyring.prepare(&peer, millis(self.wall)) {
+            Readiness::Ready => {}
+            Readiness::Waits | Readiness::Held(_) => return Form::Waits,
+            Readiness::Refused(code) => {
+                let message = "the message can't be encrypted".to_owned();
+                return Form::Refused(Error::Refused { code, message });
+            }
+        }
+        let Some(envelope) = self.envelope(&peer, queued.made_at, plaintext) else { return Form::Waits };
+        let Some(keyring) = &mut self.keyring else { return Form::Waits };
+        match keyring.seal(&peer, &queued.client_msg_id, &envelope) {
+            Ok(sealed) => Form::Sealed(sealed),
+            Err(_) => Form::Refused(Error::TooLarge),
+        }
+    }
+
+    /// Returns what is sealed, or `None` while the store is read for the message to which it refers.
+    fn envelope(&mut self, peer: &UserId, made_at: Timestamp, plaintext: Plaintext) -> Option<Envelope> {
+        let id = direct_conversation_id(&self.me, peer);
+        let Plaintext { kind, body, mut fields, refers_to } = plaintext;
+        if let Some((name, seq)) = refers_to {
+            fields.insert(name.to_owned(), self.target(&id, seq)?);
+        }
+        let after = self.conversations.shown(&id).value();
+        let at = json!(made_at).as_str().unwrap_or_default().to_owned();
+        Some(Envelope { kind: kind.as_str().to_owned(), body, at, after, fields })
+    }
+
+    /// Returns the name of a message: its `seq`, and the id that its author signed, if the store has that. `None`: the store
+    /// is being read.
+    fn target(&mut self, id: &ConversationId, seq: Seq) -> Option<Value> {
+        let key = (id.clone(), seq);
+        if let Some(known) = self.sealing.targets.remove(&key) {
+            let Some(client_msg_id) = known else { return Some(json!({"seq": seq})) };
+            return Some(json!({"seq": seq, "client_msg_id": client_msg_id}));
+        }
+        if !self.sealing.loads.values().any(|asked| *asked == key) {
+            let what = Load::Window { conversation_id: id.clone(), side: Side::After(seq.previous()) };
+            let load = self.load(what);
+            self.sealing.loads.insert(load, key);
+        }
+        None
+    }
+
+    fn load(&mut self, what: Load) -> LoadId {
+        self.sealing.last_load += 1;
+        let load = FIRST_LOAD + self.sealing.last_load;
+        self.outputs.push(Output::Load { load, what });
+        load
+    }
+
+    /// Reads the peers of all conversations from the store, once.
+    pub(super) fn start_keyring(&mut self) {
+        if self.keyring.is_some() && !std::mem::replace(&mut self.sealing.is_started, true) {
+            self.load(Load::Start);
+        }
+    }
+
+    /// Takes what the session has read. Returns what is for a view.
+    pub(super) fn read_for_keyring(&mut self, load: LoadId, found: Found) -> Option<Found> {
+        if load < FIRST_LOAD {
+            return Some(found);
+        }
+        match (self.sealing.loads.remove(&load), found) {
+            (None, Found::Start { chats, .. }) => self.outbox.remember_rows(&chats),
+            (Some((id, seq)), found) => {
+                let messages = if let Found::Window { window, .. } = found { window.messages } else { vec![] };
+                let target = messages.into_iter().find(|message| message.seq == seq);
+                self.sealing.targets.insert((id, seq), target.and_then(|target| target.client_msg_id));
+            }
+            (None, _) => {}
+        }
+        None
+    }
+
+    /// Replaces the bytes of sealed entries in a page. The entries come in their order, once the keyring has opened them,
+    /// and until then the page shows their places.
+    pub(super) fn hide_bytes(&mut self, page: &mut HistoryResult, id: &ConversationId, now: Moment) {
+        let is_secret = |message: &Message| matches!(message.kind, Kind::Sealed | Kind::Commit);
+        if self.keyring.is_none() || !page.messages.iter().any(is_secret) {
+            return;
+        }
+        let shown = self.conversations.shown(id);
+        for message in &mut page.messages {
+            let is_passed = message.seq <= shown;
+            match message.kind {
+                Kind::Sealed if is_passed => Unreadable::BeforeJoin.replace(message),
+                Kind::Sealed => Unreadable::Later.replace(message),
+                Kind::Commit => *message = without_bytes(message.clone()),
+                _ => {}
+            }
+        }
+        self.ends_at(id, page.last_seq, now);
+    }
+
+    /// Takes the rows of the chat list: a conversation that is encrypted needs this device in it.
+    pub(super) fn meet(&mut self, row: &Conversation) {
+        if self.keyring.is_some()
+            && row.encrypted
+            && let Some(peer) = &row.peer_id
+        {
+            self.sealing.met.push_back(peer.clone());
+        }
+    }
+
+    /// Everything that was stored until now has come.
+    pub(super) fn keyring_caught_up(&mut self) {
+        if let Some(keyring) = &mut self.keyring {
+            keyring.caught_up(millis(self.wall));
+        }
+    }
+
+    /// Requests the entries that the keyring needs.
+    fn fetch_due(&mut self, now: Moment) {
+        let due = self.keyring.as_ref().map_or(vec![], |keyring| keyring.due());
+        for (id, seq) in due {
+            self.ends_at(&id, seq, now);
+        }
+        self.open_due(now);
+    }
+
+    /// Finds the conversations that the keyring has joined below what the app has passed.
+    fn find_behind(&mut self) {
+        let Some(keyring) = &self.keyring else { return };
+        let behind = self.conversations.known().filter(|id| {
+            let position = keyring.position(id);
+            position.is_some_and(|position| position < self.conversations.shown(id))
+        });
+        self.sealing.behind = behind.cloned().collect();
+    }
+
+    /// Requests entries that the keyring has not taken, although the app has passed them.
+    fn open_due(&mut self, now: Moment) {
+        for id in std::mem::take(&mut self.sealing.behind) {
+            let position = self.keyring.as_ref().and_then(|keyring| keyring.position(&id));
+            if let Some(position) = position.filter(|_| !self.requests.is_opening(&id)) {
+                let (side, limit) = (Side::After(position), HISTORY_LIMIT_MAX);
+                self.ask(Errand::Open(HistoryRequest { conversation_id: id, side, limit }), now);
+            }
+        }
+    }
+
+    pub(super) fn open_lost(&mut self, id: ConversationId) {
+        self.sealing.behind.insert(id);
+    }
+
+    /// Opens entries that the app has passed. The app gets them from the store and in views, and not as events.
+    pub(super) fn opened_page(&mut self, id: &ConversationId, page: HistoryResult, now: Moment) {
+        let shown = self.conversations.shown(id);
+        let before = self.keyring.as_ref().and_then(|keyring| keyring.position(id));
+        for message in page.messages.into_iter().filter(|message| message.seq <= shown) {
+            let Some(keyring) = &mut self.keyring else { return };
+            let taken = keyring.take(&message, millis(self.wall));
+            for notice in taken.notices {
+                self.tell(Event::Security(notice));
+            }
+            if matches!(taken.shown, Shown::Later) {
+                break;
+            }
+            let message = self.content(message, Some(taken.shown));
+            self.pass(message);
+        }
+        let after = self.keyring.as_ref().and_then(|keyring| keyring.position(id));
+        if after > before && after < Some(shown) {
+            self.sealing.behind.insert(id.clone());
+        }
+        self.show(id, now);
+    }
+}
+
+/// Returns the entry of a commit without what only the keyring needs.
+fn without_bytes(message: Message) -> Message {
+    Message { body: String::new(), commit: None, welcome: None, tree: None, ..message }
+}

@@ -1,0 +1,689 @@
+//! Devices of two users with end-to-end encryption, against a small model of the server. Frames are lost and come twice,
+//! connections end, and devices crash before and after each commit. In the end each device has each message once and in
+//! order, none is unreadable, and no frame had a text.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "a panic is the test's report")]
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use pigeonhole_core::{
+    Ask, Core, Event, Input, Keeper, Keys, LinkId, MemStore, Moment, Outgoing, Output, Queued, Setup, State, Timing,
+    Unreadable, Why,
+};
+use serde_json::json;
+use wire::{
+    AckEntry, AckResult, Action, ClaimKeysRequest, ClaimKeysResult, ClaimedDevice, ClaimedUser, ClientMsgId,
+    CommitRequest, CommitResult, ConversationId, DeviceId, DrainResult, EditRequest, GroupInfoResult, HistoryRequest,
+    HistoryResult, InboxResult, KeyDevice, KeyPackage, Kind, ListKeysResult, Member, Message, MessageId, PingResult,
+    PublishKeysRequest, PublishKeysResult, ReadResult, Refusal, RemoveKeysResult, Reply, Request, SendRequest,
+    SendResult, Seq, ServerEvent, Side, Target, Timestamp, UserId, direct_conversation_id, error_frame, reply_frame,
+};
+
+/// Small, so that there are several pages.
+const PAGE_MAX: usize = 3;
+const STARTED_MS: i64 = 1_795_000_000_000;
+
+fn user(name: &str) -> UserId {
+    UserId::parse(name).unwrap()
+}
+
+fn chat() -> ConversationId {
+    direct_conversation_id(&user("alice"), &user("bob"))
+}
+
+struct KeysOf {
+    credential: wire::Bytes,
+    packages: VecDeque<KeyPackage>,
+    last_resort: KeyPackage,
+    seen: BTreeSet<String>,
+}
+
+#[derive(Default)]
+struct Server {
+    log: Vec<Message>,
+    epoch: u64,
+    birth_seq: Seq,
+    newest: Option<GroupInfoResult>,
+    delivered: BTreeMap<UserId, Seq>,
+    keys: BTreeMap<(UserId, DeviceId), KeysOf>,
+    claims: BTreeMap<(UserId, DeviceId, ClientMsgId), ClaimKeysResult>,
+    /// Entries that the other connections get.
+    news: Vec<Message>,
+    clock_ms: i64,
+}
+
+impl Server {
+    fn now(&mut self) -> Timestamp {
+        self.clock_ms += 1;
+        Timestamp::from_millis(STARTED_MS + self.clock_ms)
+    }
+
+    fn last(&self) -> Seq {
+        self.log.last().map_or(Seq::ZERO, |last| last.seq)
+    }
+
+    fn stored(&self, sender: &UserId, id: &ClientMsgId) -> Option<SendResult> {
+        let is_it = |entry: &&Message| entry.sender_id == *sender && entry.client_msg_id.as_ref() == Some(id);
+        self.log.iter().find(is_it).map(|entry| result(entry, true))
+    }
+
+    fn append(&mut self, sender: &UserId, entry: Message) -> SendResult {
+        let (seq, sent_at) = (self.last().next(), self.now());
+        let entry = Message {
+            conversation_id: chat(),
+            seq,
+            message_id: MessageId::stored("x"),
+            sender_id: sender.clone(),
+            sent_at,
+            ..entry
+        };
+        let delivered = self.delivered.entry(sender.clone()).or_default();
+        if delivered.next() == seq {
+            *delivered = seq;
+        }
+        self.log.push(entry.clone());
+        self.news.push(entry.clone());
+        result(&entry, false)
+    }
+
+    fn stale(&self) -> Refusal {
+        let conversation_id = (!self.log.is_empty()).then(chat);
+        Refusal::StaleEpoch { conversation_id, epoch: self.epoch, last_seq: self.last() }
+    }
+
+    fn answer(&mut self, user: &UserId, device: &DeviceId, frame: &str) -> String {
+        let Request { id, action } = Request::parse(frame).unwrap();
+        let name = action.name();
+        match self.reply(user, device, action) {
+            Ok(reply) => reply_frame(name, id.as_ref(), &reply),
+            Err(refusal) => error_frame(Some(name), id.as_ref(), &refusal),
+        }
+    }
+
+    fn reply(&mut self, user: &UserId, device: &DeviceId, action: Action) -> Result<Reply, Refusal> {
+        Ok(match action {
+            Action::Send(SendRequest { client_msg_id, kind, body, epoch, silent, .. }) => {
+                assert_eq!(kind, Kind::Sealed, "a message leaves in the clear");
+                if let Some(stored) = self.stored(user, &client_msg_id) {
+                    return Ok(stored.into());
+                }
+                if epoch != Some(self.epoch) {
+                    return Err(self.stale());
+                }
+                let entry = Message { kind, client_msg_id: Some(client_msg_id), epoch, silent, ..text(body) };
+                self.append(user, entry).into()
+            }
+            Action::Commit(request) => self.commit(user, request)?.into(),
+            Action::GroupInfo(_) => self.newest.clone().ok_or(Refusal::Gone)?.into(),
+            Action::PublishKeys(request) => self.publish(user, device, request).into(),
+            Action::ListKeys(_) => self.list(user).into(),
+            Action::ClaimKeys(request) => self.claim(user, device, request)?.into(),
+            Action::RemoveKeys(request) => {
+                self.keys.remove(&(user.clone(), request.device_id));
+                RemoveKeysResult { devices: 1 }.into()
+            }
+            Action::Ack(request) => {
+                self.acknowledge(user, &request.up_to);
+                AckResult {}.into()
+            }
+            Action::Drain(request) => {
+                self.acknowledge(user, &request.ack);
+                let pending = self.after(self.delivered.get(user).copied().unwrap_or_default());
+                let more = pending.len() > PAGE_MAX;
+                let messages = seen_by(user, &pending[..pending.len().min(PAGE_MAX)]);
+                DrainResult { messages, more }.into()
+            }
+            Action::Read(request) => {
+                let seq = request.seq;
+                self.acknowledge(user, &[AckEntry { conversation_id: chat(), seq }]);
+                ReadResult { unread: 0, mentions: None }.into()
+            }
+            Action::Inbox(_) => self.inbox(user).into(),
+            Action::History(request) => self.history(user, &request)?.into(),
+            Action::Ping(_) => {
+                let pending = self.delivered.get(user).copied().unwrap_or_default() < self.last();
+                PingResult { pending, server_time: self.now(), features: None }.into()
+            }
+            _ => panic!("no client asks for it: {action:?}"),
+        })
+    }
+
+    fn acknowledge(&mut self, user: &UserId, marks: &[AckEntry]) {
+        let last = self.last();
+        for AckEntry { seq, .. } in marks {
+            let mark = self.delivered.entry(user.clone()).or_default();
+            *mark = (*mark).max((*seq).min(last));
+        }
+    }
+
+    fn after(&self, seq: Seq) -> &[Message] {
+        &self.log[usize::try_from(seq.value()).unwrap().min(self.log.len())..]
+    }
+
+    fn commit(&mut self, user: &UserId, request: CommitRequest) -> Result<CommitResult, Refusal> {
+        let CommitRequest { client_msg_id, epoch, commit, welcome, group_info, tree, .. } = request;
+        if let Some(entry) = self.stored(user, &client_msg_id) {
+            let epoch = self.log.iter().find(|known| known.seq == entry.seq).unwrap().epoch.unwrap();
+            return Ok(CommitResult { entry, epoch });
+        }
+        if epoch != self.epoch {
+            return Err(self.stale());
+        }
+        self.epoch += 1;
+        let is_birth = commit.is_none();
+        let tree_of_entry = welcome.as_ref().map(|_| tree.clone());
+        let entry = self.append(
+            user,
+            Message {
+                kind: Kind::Commit,
+                client_msg_id: Some(client_msg_id),
+                silent: true,
+                epoch: Some(self.epoch),
+                commit,
+                welcome,
+                tree: tree_of_entry,
+                ..text(String::new())
+            },
+        );
+        if is_birth {
+            self.birth_seq = entry.seq;
+        }
+        let (conversation_id, seq, birth_seq) = (chat(), entry.seq, self.birth_seq);
+        self.newest = Some(GroupInfoResult { conversation_id, epoch: self.epoch, seq, birth_seq, group_info, tree });
+        Ok(CommitResult { entry, epoch: self.epoch })
+    }
+
+    fn publish(&mut self, user: &UserId, device: &DeviceId, request: PublishKeysRequest) -> PublishKeysResult {
+        let PublishKeysRequest { credential, key_packages, last_resort } = request;
+        let key = (user.clone(), device.clone());
+        let fresh = || KeysOf {
+            credential: credential.clone(),
+            packages: VecDeque::new(),
+            last_resort: last_resort.clone(),
+            seen: BTreeSet::new(),
+        };
+        if self.keys.get(&key).is_some_and(|keys| keys.credential != credential) {
+            self.keys.remove(&key);
+        }
+        let keys = self.keys.entry(key).or_insert_with(fresh);
+        keys.last_resort = last_resort;
+        for package in key_packages {
+            if keys.seen.insert(package.data.to_text()) {
+                keys.packages.push_back(package);
+            }
+        }
+        let left = keys.packages.len() as u64;
+        PublishKeysResult { left, devices: self.keys.keys().filter(|(owner, _)| owner == user).count() as u64 }
+    }
+
+    fn list(&mut self, user: &UserId) -> ListKeysResult {
+        let now = self.now();
+        let own = self.keys.iter().filter(|((owner, _), _)| owner == user);
+        let device = |((_, device_id), keys): (&(UserId, DeviceId), &KeysOf)| KeyDevice {
+            device_id: device_id.clone(),
+            credential: keys.credential.clone(),
+            left: keys.packages.len() as u64,
+            last_resort_expires_at: keys.last_resort.expires_at,
+            added_at: now,
+            seen_at: now,
+        };
+        ListKeysResult { devices: own.map(device).collect() }
+    }
+
+    fn claim(
+        &mut self,
+        user: &UserId,
+        device: &DeviceId,
+        ClaimKeysRequest { claim_id, users }: ClaimKeysRequest,
+    ) -> Result<ClaimKeysResult, Refusal> {
+        let key = (user.clone(), device.clone(), claim_id);
+        if let Some(known) = self.claims.get(&key) {
+            return Ok(known.clone());
+        }
+        let has_keys = |wanted: &&UserId| *wanted == user || self.keys.keys().any(|(owner, _)| owner == *wanted);
+        let without: Vec<UserId> = users.iter().filter(|wanted| !has_keys(wanted)).cloned().collect();
+        if !without.is_empty() {
+            return Err(Refusal::NoKeys { users: without });
+        }
+        let mut claimed = Vec::new();
+        for wanted in users {
+            let mut devices = Vec::new();
+            for ((owner, device_id), keys) in &mut self.keys {
+                if *owner == wanted && (owner, device_id) != (user, device) {
+                    let package = keys.packages.pop_front();
+                    let (last_resort, package) = (package.is_none(), package.unwrap_or(keys.last_resort.clone()));
+                    let device_id = device_id.clone();
+                    devices.push(ClaimedDevice { device_id, key_package: package.data, last_resort });
+                }
+            }
+            claimed.push(ClaimedUser { user_id: wanted, devices });
+        }
+        let result = ClaimKeysResult { users: claimed, left: vec![] };
+        self.claims.insert(key, result.clone());
+        Ok(result)
+    }
+
+    fn inbox(&self, user: &UserId) -> InboxResult {
+        let counts = |entry: &&Message| !entry.silent;
+        let Some(last) = self.log.iter().rfind(counts) else {
+            return InboxResult { conversations: vec![], next_cursor: None };
+        };
+        let peer = if *user == "alice" { "bob" } else { "alice" };
+        let delivered = self.delivered.get(user).copied().unwrap_or_default();
+        let row = json!({"conversation_id": chat(), "kind": "direct", "peer_id": peer, "unread": 0, "encrypted": true,
+            "epoch": self.epoch, "delivered_seq": delivered, "read_seq": 0, "last_seq": self.last(),
+            "last_message": {"seq": last.seq, "sender_id": last.sender_id, "kind": last.kind, "preview": "",
+                "sent_at": last.sent_at}});
+        InboxResult { conversations: vec![serde_json::from_value(row).unwrap()], next_cursor: None }
+    }
+
+    fn history(&self, user: &UserId, request: &HistoryRequest) -> Result<HistoryResult, Refusal> {
+        if self.log.is_empty() {
+            return Err(Refusal::NotMember);
+        }
+        let limit = usize::try_from(request.limit).unwrap().min(PAGE_MAX);
+        let found = match request.side {
+            Side::After(seq) => self.after(seq),
+            Side::Before(seq) => &self.log[..usize::try_from(seq.previous().value()).unwrap().min(self.log.len())],
+            Side::Newest => &self.log[..],
+        };
+        let more = found.len() > limit;
+        let page = match request.side {
+            Side::After(_) => &found[..found.len().min(limit)],
+            Side::Before(_) | Side::Newest => &found[found.len().saturating_sub(limit)..],
+        };
+        let delivered_seq = self.delivered.get(user).copied().unwrap_or_default();
+        let members = vec![Member { user_id: user.clone(), delivered_seq, read_seq: Seq::ZERO }];
+        let messages = seen_by(user, page);
+        Ok(HistoryResult { messages, more, last_seq: self.last(), first_seq: None, members })
+    }
+}
+
+fn text(body: String) -> Message {
+    let (id, sent_at) = (MessageId::stored("x"), Timestamp::from_millis(0));
+    Message::text(chat(), Seq::FIRST, id, user("nobody"), body, sent_at)
+}
+
+fn result(entry: &Message, duplicate: bool) -> SendResult {
+    let Message { conversation_id, seq, message_id, sent_at, .. } = entry.clone();
+    SendResult { conversation_id, seq, message_id, sent_at, duplicate, version: None }
+}
+
+/// Only the sender's devices see the idempotency key.
+fn seen_by(user: &UserId, entries: &[Message]) -> Vec<Message> {
+    let seen = |entry: &Message| {
+        let client_msg_id = entry.client_msg_id.clone().filter(|_| entry.sender_id == *user);
+        Message { client_msg_id, ..entry.clone() }
+    };
+    entries.iter().map(seen).collect()
+}
+
+struct Device {
+    user: UserId,
+    id: DeviceId,
+    keys: Keys,
+    core: Core,
+    store: MemStore,
+    dialing: Option<LinkId>,
+    link: Option<LinkId>,
+    up: VecDeque<String>,
+    down: VecDeque<String>,
+    inputs: Vec<Input>,
+    wake_at: Option<Moment>,
+    /// The `seq`s of events, over all runs.
+    told: Vec<Seq>,
+    unreadable: Vec<(Seq, Unreadable)>,
+    is_caught_up: bool,
+}
+
+impl Device {
+    fn new(name: &str, device: &str, keys: &Keys) -> Self {
+        let (user, id) = (user(name), DeviceId::parse(device).unwrap());
+        let store = MemStore::new(user.clone());
+        let core = Self::start(&user, &id, keys, &store);
+        Self {
+            user,
+            id,
+            keys: keys.clone(),
+            core,
+            store,
+            dialing: None,
+            link: None,
+            up: VecDeque::new(),
+            down: VecDeque::new(),
+            inputs: vec![],
+            wake_at: Some(Moment::default()),
+            told: vec![],
+            unreadable: vec![],
+            is_caught_up: false,
+        }
+    }
+
+    fn start(user: &UserId, id: &DeviceId, keys: &Keys, store: &MemStore) -> Core {
+        let mut saved = store.saved();
+        let keyring = Some(keys.keyring(user, id.clone(), &mut saved).unwrap());
+        let (me, timing, keeper) = (user.clone(), Timing::default(), Keeper::Store);
+        Core::new(Setup { me, timing, keeper, saved, keyring }, 7)
+    }
+
+    fn crash(&mut self, now: Moment) {
+        self.core = Self::start(&self.user, &self.id, &self.keys, &self.store);
+        (self.dialing, self.link, self.wake_at) = (None, None, Some(now));
+        self.up.clear();
+        self.down.clear();
+        self.inputs.clear();
+    }
+
+    fn cut(&mut self) {
+        if let Some(link) = self.link.take() {
+            self.up.clear();
+            self.down.clear();
+            self.inputs.push(Input::Ended { link, why: Why::Closed });
+        }
+    }
+
+    /// Runs a turn. The device ends before the commit, or after it.
+    fn turn(&mut self, now: Moment, crash: Option<bool>) {
+        let wall = Timestamp::from_millis(STARTED_MS + i64::try_from(now.millis()).unwrap());
+        let step = self.core.turn(std::mem::take(&mut self.inputs), now, wall);
+        if crash == Some(false) {
+            return self.crash(now);
+        }
+        self.store.apply(&step.writes);
+        if crash == Some(true) {
+            return self.crash(now);
+        }
+        self.wake_at = step.wake_at;
+        for output in step.outputs {
+            match output {
+                Output::Dial { link, .. } => self.dialing = Some(link),
+                Output::Send { link, text } if self.link == Some(link) => self.up.push_back(text),
+                Output::Close { link } if self.link == Some(link) => {
+                    self.link = None;
+                    self.up.clear();
+                    self.down.clear();
+                }
+                Output::Load { load, what } => {
+                    let found = Box::new(self.store.load(&what));
+                    self.inputs.push(Input::Loaded { load, found });
+                }
+                Output::Tell(Event::Message { message, .. }) => self.told.push(message.seq),
+                Output::Tell(Event::Unreadable { seq, why, .. }) => self.unreadable.push((seq, why)),
+                Output::Tell(Event::State(state)) => self.is_caught_up = state == State::CaughtUp,
+                _ => {}
+            }
+        }
+    }
+
+    fn open(&mut self) {
+        if let Some(link) = self.dialing.take() {
+            self.link = Some(link);
+            self.inputs.push(Input::Opened { link, token_left: None });
+        }
+    }
+
+    fn texts(&self) -> Vec<(Seq, String)> {
+        let all = self.store.window(&chat(), Side::Newest, usize::MAX).messages;
+        all.into_iter()
+            .filter(|message| message.kind == Kind::Text)
+            .map(|message| (message.seq, message.body))
+            .collect()
+    }
+}
+
+struct World {
+    server: Server,
+    devices: Vec<Device>,
+    now: Moment,
+    rng: fastrand::Rng,
+    sent: u64,
+    /// The texts that users wrote, by id. Edits replace them.
+    written: BTreeMap<String, (UserId, String)>,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let rng = fastrand::Rng::with_seed(seed);
+        let (server, devices) = (Server::default(), vec![]);
+        Self { server, devices, now: Moment::default(), rng, sent: 0, written: BTreeMap::new() }
+    }
+
+    fn write(&mut self, at: usize) {
+        let device = &mut self.devices[at];
+        self.sent += 1;
+        let (id, body) = (format!("m{}", self.sent), format!("canary{}", self.sent));
+        let peer = user(if device.user == "alice" { "bob" } else { "alice" });
+        let target = if self.rng.bool() && self.server.birth_seq > Seq::ZERO && !device.told.is_empty() {
+            Target::Conversation(chat())
+        } else {
+            Target::User(peer)
+        };
+        self.written.insert(id.clone(), (device.user.clone(), body.clone()));
+        let outgoing = Outgoing::Message { target, body, reply_to: None, mentions: vec![], media: None };
+        self.keep(at, &id, outgoing);
+    }
+
+    /// Edits the newest own message that the device has.
+    fn edit(&mut self, at: usize) {
+        let device = &self.devices[at];
+        let all = device.store.window(&chat(), Side::Newest, usize::MAX).messages;
+        let own = all.into_iter().rfind(|message| message.kind == Kind::Text && message.sender_id == device.user);
+        let Some(Message { seq, client_msg_id: Some(target), .. }) = own else { return };
+        self.sent += 1;
+        let (id, body) = (format!("e{}", self.sent), format!("canary{}", self.sent));
+        let request = EditRequest {
+            conversation_id: chat(),
+            seq,
+            client_msg_id: ClientMsgId::parse(&id).unwrap(),
+            body: body.clone(),
+        };
+        self.written.insert(format!("{id}>{target}"), (device.user.clone(), body));
+        self.keep(at, &id, Outgoing::Request(request.into()));
+    }
+
+    fn keep(&mut self, at: usize, id: &str, outgoing: Outgoing) {
+        let made_at = Timestamp::from_millis(STARTED_MS);
+        let queued = Queued { client_msg_id: ClientMsgId::parse(id).unwrap(), outgoing, made_at };
+        let device = &mut self.devices[at];
+        device.inputs.push(Input::Ask { ask: 1, what: Ask::Keep(queued) });
+        // The app knows that it is kept: no crash before the commit.
+        device.turn(self.now, None);
+    }
+
+    /// The server takes the next frame of a device.
+    fn up(&mut self, at: usize, is_lost: bool, again: bool) {
+        let device = &mut self.devices[at];
+        let Some(frame) = device.up.pop_front() else { return };
+        assert!(!frame.contains("canary"), "a frame has a text: {frame}");
+        if is_lost {
+            return;
+        }
+        if again {
+            device.up.push_back(frame.clone());
+        }
+        let answer = self.server.answer(&device.user, &device.id, &frame);
+        device.down.push_back(answer);
+        for entry in std::mem::take(&mut self.server.news) {
+            for (other, device) in self.devices.iter_mut().enumerate() {
+                if other != at && device.link.is_some() {
+                    let seen = seen_by(&device.user, std::slice::from_ref(&entry)).remove(0);
+                    device.down.push_back(ServerEvent::messages_new(seen).to_frame());
+                }
+            }
+        }
+    }
+
+    fn down(&mut self, at: usize, is_lost: bool, crash: Option<bool>) {
+        let device = &mut self.devices[at];
+        if let (Some(text), Some(link)) = (device.down.pop_front(), device.link)
+            && !is_lost
+        {
+            device.inputs.push(Input::Frame { link, text });
+        }
+        device.turn(self.now, crash);
+    }
+
+    fn step(&mut self) {
+        let at = self.rng.usize(..self.devices.len());
+        let crash = (self.rng.u8(..40) == 0).then(|| self.rng.bool());
+        match self.rng.u8(..100) {
+            0..40 => self.up(at, false, false),
+            40..42 => self.up(at, true, false),
+            42..44 => self.up(at, false, true),
+            44..84 => self.down(at, false, crash),
+            84..86 => self.down(at, true, crash),
+            86..91 => self.write(at),
+            91..93 => self.edit(at),
+            93..95 => self.devices[at].cut(),
+            95..98 => self.devices[at].open(),
+            _ => self.now += std::time::Duration::from_millis(self.rng.u64(..8_000)),
+        }
+    }
+
+    /// No fault happens any more, until nothing is under way.
+    fn settle(&mut self) {
+        for _ in 0..3_000 {
+            let mut is_quiet = true;
+            for at in 0..self.devices.len() {
+                self.devices[at].open();
+                while !self.devices[at].inputs.is_empty()
+                    || !self.devices[at].up.is_empty()
+                    || !self.devices[at].down.is_empty()
+                {
+                    is_quiet = false;
+                    while !self.devices[at].up.is_empty() {
+                        self.up(at, false, false);
+                    }
+                    self.down(at, false, None);
+                }
+                if self.devices[at].wake_at.is_some_and(|wake| wake <= self.now) {
+                    self.devices[at].turn(self.now, None);
+                }
+            }
+            let is_done =
+                |device: &Device| device.is_caught_up && device.core.outbox().is_empty() && device.link.is_some();
+            if is_quiet && self.devices.iter().all(is_done) {
+                return;
+            }
+            let next = self.devices.iter().filter_map(|device| device.wake_at).min();
+            self.now = next
+                .unwrap_or(self.now)
+                .max(self.now + std::time::Duration::from_millis(if is_quiet { 200 } else { 1 }));
+        }
+        panic!("the devices do not come to an end");
+    }
+
+    /// The texts of the log, by their ids, with the last edit of each.
+    fn expected(&self) -> Vec<(Seq, String)> {
+        let mut texts = Vec::new();
+        for entry in self.server.log.iter().filter(|entry| entry.kind == Kind::Sealed) {
+            let id = entry.client_msg_id.as_ref().unwrap();
+            if let Some((_, body)) = self.written.get(id.as_str()) {
+                texts.push((entry.seq, id.to_string(), body.clone()));
+            } else {
+                let edit = self.written.iter().find(|(key, _)| key.starts_with(&format!("{id}>"))).unwrap();
+                let target = edit.0.split('>').nth(1).unwrap();
+                texts.iter_mut().find(|(_, id, _)| id == target).unwrap().2.clone_from(&edit.1.1);
+            }
+        }
+        texts.into_iter().map(|(seq, _, body)| (seq, body)).collect()
+    }
+
+    /// Checks what a device has of the messages above this `seq`.
+    fn check(&self, device: &Device, from: Seq) {
+        let above = |texts: Vec<(Seq, String)>| texts.into_iter().filter(|(seq, _)| *seq > from).collect::<Vec<_>>();
+        assert_eq!(above(device.texts()), above(self.expected()), "{} {}", device.user, device.id);
+        let mut told = device.told.clone();
+        told.sort_unstable();
+        told.dedup();
+        assert_eq!(told.len(), device.told.len(), "an entry was told twice");
+        let unreadable: Vec<_> = device.unreadable.iter().filter(|(seq, _)| *seq > from).collect();
+        assert_eq!(unreadable, Vec::<&(Seq, Unreadable)>::new(), "{} {}", device.user, device.id);
+    }
+}
+
+fn two() -> (Keys, Keys) {
+    (Keys::generate().unwrap(), Keys::generate().unwrap())
+}
+
+#[test]
+fn a_first_message_is_read_by_the_other_user_alone() {
+    let mut world = World::new(1);
+    let (alice, bob) = two();
+    world.devices = vec![Device::new("alice", "phone", &alice), Device::new("bob", "phone", &bob)];
+    world.settle();
+    world.write(0);
+    world.settle();
+    world.write(1);
+    world.settle();
+    assert_eq!(world.expected().len(), 2);
+    for device in &world.devices {
+        world.check(device, Seq::ZERO);
+    }
+    // The server's row has no text.
+    world.devices[1].cut();
+    world.settle();
+    assert_eq!(world.devices[1].store.chats()[0].last_message.preview, "canary2");
+}
+
+#[test]
+fn a_second_device_joins_by_itself_and_reads_what_comes_then() {
+    let mut world = World::new(2);
+    let (alice, bob) = two();
+    world.devices = vec![Device::new("alice", "phone", &alice), Device::new("bob", "phone", &bob)];
+    world.settle();
+    world.write(0);
+    world.settle();
+    world.devices.push(Device::new("alice", "laptop", &alice));
+    world.settle();
+    let joined = world.server.last();
+    world.write(1);
+    world.write(2);
+    world.settle();
+    assert_eq!(world.expected().len(), 3);
+    for device in &world.devices[..2] {
+        world.check(device, Seq::ZERO);
+    }
+    world.check(&world.devices[2], joined);
+}
+
+#[test]
+fn an_edit_is_sealed_and_holds() {
+    let mut world = World::new(3);
+    let (alice, bob) = two();
+    world.devices = vec![Device::new("alice", "phone", &alice), Device::new("bob", "phone", &bob)];
+    world.settle();
+    world.write(0);
+    world.settle();
+    world.edit(0);
+    world.settle();
+    assert_eq!(world.expected()[0].1, "canary2");
+    for device in &world.devices {
+        world.check(device, Seq::ZERO);
+    }
+}
+
+#[test]
+fn whatever_is_lost_or_ends_each_message_is_read_once_by_each_device() {
+    let seeds = std::env::var("SEALED_SEED").map_or(0..40, |seed| {
+        let seed: u64 = seed.parse().unwrap();
+        seed..seed + 1
+    });
+    for seed in seeds {
+        eprintln!("seed {seed}");
+        let mut world = World::new(seed);
+        let (alice, bob) = two();
+        world.devices = vec![
+            Device::new("alice", "phone", &alice),
+            Device::new("alice", "laptop", &alice),
+            Device::new("bob", "phone", &bob),
+        ];
+        world.settle();
+        for _ in 0..400 {
+            world.step();
+        }
+        world.settle();
+        for device in &world.devices {
+            world.check(device, Seq::ZERO);
+        }
+    }
+}
