@@ -14,6 +14,7 @@ use testkit::{AwsCall, Fault, Phone, Proxy, TestServer};
 
 use crate::backend::{publish, queue, settled, sqs};
 use crate::keys::publication;
+use crate::sealed::birth;
 
 /// A function, an IAM action, and the resource that it is on, as the template calls it.
 type Privilege = (String, String, String);
@@ -83,6 +84,7 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
     }
     do_too_much(&server).await;
     exchange_keys(&server).await;
+    seal(&server).await;
     operate(&server).await;
     serve(&server).await;
     server.until_connections("alice", 0).await;
@@ -182,6 +184,18 @@ async fn exchange_keys(server: &TestServer) {
     second.event("keys.low").await;
     second.ok(json!({"action": "list_keys"})).await;
     second.ok(json!({"action": "remove_keys", "device_id": "pixel"})).await;
+    first.leave().await;
+    second.leave().await;
+}
+
+/// A sealed conversation: commits, one of them repeated and one refused, and what a device needs to join.
+async fn seal(server: &TestServer) {
+    let (mut first, mut second) = (server.device("kim", "pixel").await, server.device("lee", "pixel").await);
+    let born = first.ok(birth("lee", "b1")).await;
+    // Repeated, and read. Another one is refused, and looked up.
+    assert_eq!(first.ok(birth("lee", "b1")).await["duplicate"], true);
+    assert_eq!(second.refused(birth("kim", "b2")).await, "stale_epoch");
+    second.ok(json!({"action": "group_info", "conversation_id": born["conversation_id"]})).await;
     first.leave().await;
     second.leave().await;
 }

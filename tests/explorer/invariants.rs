@@ -10,6 +10,7 @@ pub(crate) struct Tables {
     /// In the order of their seqs.
     pub(crate) messages: Vec<Value>,
     pub(crate) idempotency: Vec<Value>,
+    pub(crate) epochs: Vec<Value>,
     pub(crate) inbox: Vec<Value>,
     /// Members' rows of a channel.
     pub(crate) channel_rows: Vec<Value>,
@@ -51,6 +52,7 @@ impl Tables {
             return self.check_group(before, held);
         }
         self.all_or_nothing()?;
+        self.epochs()?;
         for row in &self.inbox {
             self.marks(row)?;
             self.pending(row)?;
@@ -100,13 +102,21 @@ impl Tables {
         for row in &self.inbox {
             let user = string(row, "user_id");
             ensure!(number(row, "last_seq") == last as u64, "all or nothing: {user}'s last_seq is not {last}: {row}");
-            let message = self.messages.iter().rfind(|message| counts(message)).expect("it begins with a message");
+            let end = &self.messages[last - 1];
+            let Some(message) = self.messages.iter().rfind(|message| counts(message)) else {
+                ensure!(
+                    row.get("active_at").is_none() && row["silent_seq"] == end["seq"],
+                    "the chat list has a conversation in which nothing counts: {row}"
+                );
+                continue;
+            };
+            ensure!(row.get("active_at").is_some(), "the chat list lacks a conversation: {row}");
             ensure!(
                 row["last_message_id"] == message["message_id"] && row["last_at"] == message["sent_at"],
                 "all or nothing: {user}'s last message is not {message}: {row}"
             );
-            ensure!(row["last_preview"] == message["body"], "content is in one place: {row} shows not {message}");
-            let end = &self.messages[last - 1];
+            let preview = if message["kind"] == "sealed" { "" } else { string(message, "body") };
+            ensure!(row["last_preview"] == preview, "content is in one place: {row} shows not {message}");
             let silent = row.get("silent_seq").is_some_and(|seq| *seq == end["seq"]);
             ensure!(silent != counts(end), "where the conversation ends is not {end}: {row}");
             if silent {
@@ -118,6 +128,45 @@ impl Tables {
             let deleted = row.get("deleted_seq").is_some_and(|seq| *seq == message["seq"]);
             ensure!(deleted == is_deleted(message), "whether {message} is deleted: {row}");
         }
+        Ok(())
+    }
+
+    /// Epochs are dense, and each sealed entry is of the epoch of the last commit below it. The newest epoch is in a row of
+    /// its own, and in each member's row.
+    fn epochs(&self) -> Result<(), String> {
+        let (mut epoch, mut last, mut birth) = (0, None, None);
+        for message in &self.messages {
+            match string(message, "kind") {
+                "commit" => {
+                    epoch += 1;
+                    ensure!(number(message, "epoch") == epoch, "epochs are dense: {message}");
+                    last = Some(message);
+                    if message.get("commit").is_none() {
+                        birth = Some(message);
+                    }
+                }
+                "sealed" => {
+                    ensure!(number(message, "epoch") == epoch, "sealed at another epoch than {epoch}: {message}");
+                }
+                _ => {
+                    ensure!(epoch == 0, "in the clear behind a birth: {message}");
+                }
+            }
+        }
+        for row in &self.inbox {
+            let of_row = row.get("epoch").map_or(0, |_| number(row, "epoch"));
+            ensure!(of_row == epoch, "the epoch is {epoch}: {row}");
+        }
+        let Some(last) = last else {
+            ensure!(self.epochs.is_empty(), "keys of a plain conversation: {:?}", self.epochs);
+            return Ok(());
+        };
+        let is_newest = |row: &Value| {
+            row["epoch"] == last["epoch"]
+                && row["seq"] == last["seq"]
+                && birth.is_some_and(|b| row["birth_seq"] == b["seq"])
+        };
+        ensure!(self.epochs.len() == 1 && is_newest(&self.epochs[0]), "{:?} is not of {last}", self.epochs);
         Ok(())
     }
 
@@ -232,7 +281,8 @@ const MAY_CHANGE: [&str; 10] = [
 
 /// Whether it is the chat list's line, and counts as unread.
 pub(crate) fn counts(message: &Value) -> bool {
-    message["kind"] == "text" || message["kind"] == "image"
+    let is_sealed = message["kind"] == "sealed" && message.get("silent").is_none();
+    is_sealed || message["kind"] == "text" || message["kind"] == "image"
 }
 
 pub(crate) fn is_deleted(message: &Value) -> bool {

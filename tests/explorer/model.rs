@@ -264,6 +264,28 @@ fn opening(members: &[&str]) -> Value {
     create
 }
 
+/// The other one of alice and bob.
+fn peer_of(user: &str) -> &'static str {
+    if user == "alice" { "bob" } else { "alice" }
+}
+
+fn committing(user: &str, id: &str, epoch: u64) -> Value {
+    let bytes = |part: &str| BASE64.encode(format!("{part} {user} {id}").as_bytes());
+    let mut commit = json!({
+        "action": "commit", "to": peer_of(user), "client_msg_id": id, "epoch": epoch, "group_info": bytes("info"),
+        "tree": bytes("tree"),
+    });
+    commit[if epoch == 0 { "welcome" } else { "commit" }] = json!(bytes("commit"));
+    commit
+}
+
+fn sealing(from: &str, id: &str, epoch: u64) -> Value {
+    let body = BASE64.encode(id.as_bytes());
+    json!({
+        "action": "send", "to": peer_of(from), "client_msg_id": id, "kind": "sealed", "epoch": epoch, "body": body,
+    })
+}
+
 /// How a group's managers ask for it.
 fn managing(action: &str, whom: &str, id: &str) -> Value {
     let (action, more) = match action {
@@ -302,6 +324,8 @@ impl Inner {
                 self.ask(n, user, &set).await.is_some()
             }
             Doing::Register(..) | Doing::Offer(..) | Doing::Claim(..) => self.use_device(n, doing).await,
+            Doing::Commit { user, id, epoch } => self.send_frame(n, user, id, &committing(user, id, epoch)).await,
+            Doing::Seal { from, id, epoch } => self.send_frame(n, from, id, &sealing(from, id, epoch)).await,
             Doing::Notify(_) => self.hand_on(n).await,
             Doing::Suspend(user) => self.suspend(n, user).await,
             Doing::Fill(user) => self.fill(user),
@@ -756,6 +780,11 @@ impl Inner {
             })
     }
 
+    /// Reports whether a conversation gets another epoch here.
+    fn commits(&self) -> bool {
+        self.scenario.at_once.iter().any(|doing| matches!(doing, Doing::Commit { .. }))
+    }
+
     /// Reports whether a user deletes here, so that the target of a change may be gone.
     fn may_be_gone(&self) -> bool {
         let at_once = self.scenario.at_once;
@@ -806,6 +835,13 @@ impl Inner {
         if ((is_refused("forbidden") || is_refused("not_member") || is_refused("gone")) && self.may_refuse())
             || (is_refused("gone") && self.may_be_gone())
         {
+            return Some(Value::Null);
+        }
+        if (is_refused("stale_epoch") || is_refused("encryption_required")) && self.commits() {
+            let id = frame["client_msg_id"].as_str().unwrap();
+            if self.tables().by_client_msg_id(user, id).next().is_some() {
+                self.now.borrow_mut().broken = Some(format!("{id} is stored, and refused: {answer}"));
+            }
             return Some(Value::Null);
         }
         if answer["type"] == "error" && answer["error"]["retryable"] != true {
@@ -1107,6 +1143,10 @@ impl Inner {
     /// Each `client_msg_id` is one message, and all its answers say the same.
     fn exactly_once(&self) -> Result<(), String> {
         let state = self.now.borrow();
+        let committed = self.scenario.at_once.iter().any(|doing| {
+            matches!(doing, Doing::Commit { user, id, .. } if state.tables.by_client_msg_id(user, id).next().is_some())
+        });
+        ensure!(committed || !self.commits(), "of all commits none is stored");
         self.published_once_in_order(&state.tables)?;
         let doings = self.scenario.before.iter().chain(self.scenario.at_once);
         for doing in doings {
@@ -1116,13 +1156,15 @@ impl Inner {
             | Doing::Delete { user: from, id, .. }
             | Doing::React { user: from, id, .. }
             | Doing::Say(from, id)
+            | Doing::Commit { user: from, id, .. }
+            | Doing::Seal { from, id, .. }
             | Doing::Manage { user: from, id, .. }) = *doing
             else {
                 continue;
             };
             let stored: Vec<_> = state.tables.by_client_msg_id(from, id).collect();
             // A refused request is not stored, and a stored one is never refused.
-            if stored.is_empty() && (self.may_refuse() || self.may_be_gone()) {
+            if stored.is_empty() && (self.may_refuse() || self.may_be_gone() || self.commits()) {
                 ensure!(
                     !state.sent.iter().any(|(sender, sent, _)| (*sender, *sent) == (from, id)),
                     "{id} was answered"
@@ -1222,7 +1264,8 @@ impl Inner {
         let (inbox, settings): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.get("last_seq").is_some());
         let blocked = settings.iter().chain(&inbox).any(|row| row.get("blocked").is_some());
         let (heads, members) = (self.rows("ConversationsTable"), self.rows("MembersTable"));
-        Tables { blocked, messages, idempotency: self.rows("IdempotencyTable"), inbox, channel_rows, heads, members }
+        let (idempotency, epochs) = (self.rows("IdempotencyTable"), self.rows("EpochsTable"));
+        Tables { messages, idempotency, epochs, inbox, channel_rows, blocked, heads, members }
     }
 
     fn rows(&self, table: &str) -> Vec<Value> {

@@ -50,6 +50,18 @@ pub(crate) enum Doing {
     Offer(&'static str, &'static [&'static str]),
     /// The user claims bob's keys, under this id.
     Claim(&'static str, &'static str),
+    /// The user's commit ends this epoch of the conversation with the other. At epoch 0 it is a birth.
+    Commit {
+        user: &'static str,
+        id: &'static str,
+        epoch: u64,
+    },
+    /// The user writes the id, sealed at this epoch.
+    Seal {
+        from: &'static str,
+        id: &'static str,
+        epoch: u64,
+    },
     /// The stream's mapping invokes `notify` with the changes of the user's rows since the last time.
     Notify(&'static str),
     /// The user creates the group, with these members.
@@ -126,6 +138,8 @@ impl Doing {
         | Self::Register(user, _)
         | Self::Offer(user, _)
         | Self::Claim(user, _)
+        | Self::Commit { user, .. }
+        | Self::Seal { from: user, .. }
         | Self::Notify(user)
         | Self::Create(user, _)
         | Self::Channel(user, _)
@@ -167,6 +181,8 @@ impl Doing {
             Self::Register(..) => "register",
             Self::Offer(..) => "offer",
             Self::Claim(..) => "claim",
+            Self::Commit { .. } => "commit",
+            Self::Seal { .. } => "seal",
             Self::Notify(_) => "notify",
             Self::Create(..) | Self::Channel(..) => "create",
             Self::Join(_) => "join",
@@ -261,6 +277,16 @@ const fn carry(id: &'static str) -> Doing {
     Doing::Carry { from: "alice", id }
 }
 
+const fn commit(user: &'static str, id: &'static str, epoch: u64) -> Doing {
+    Doing::Commit { user, id, epoch }
+}
+
+const fn seal(from: &'static str, id: &'static str, epoch: u64) -> Doing {
+    Doing::Seal { from, id, epoch }
+}
+
+const BIRTH: Doing = commit("alice", "k0", 0);
+
 const PICTURE: Doing = Doing::Upload("alice");
 const BOBS: Doing = Doing::Upload("bob");
 
@@ -321,7 +347,7 @@ const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 169] = [
+pub(crate) const SCENARIOS: [Scenario; 178] = [
     // The sender commits, then lists connections. The recipient writes the connection, then drains. All reads
     // are consistent, so at least one finds the other; after both, the client drops the duplicate.
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
@@ -662,5 +688,17 @@ pub(crate) const SCENARIOS: [Scenario; 169] = [
     scenario("claim-offer", &[Offer("bob", &["p1"])], &[Claim("alice", "k1"), Offer("bob", &["p1", "p2"])]),
     // Requests of one user write one row, and so follow one another.
     scenario("offer-offer", &[], &[Offer("bob", &["p1", "p2"]), Offer("bob", &["p1", "p3"])]),
+    // A commit is stored if the conversation ends where the inbox row had its epoch. So of two, one is stored.
+    scenario("birth-birth", &[], &[BIRTH, commit("bob", "k1", 0)]),
+    scenario("birth-send", &[to_bob("a1")], &[commit("bob", "k1", 0), to_bob("a2")]),
+    scenario("birth-first", &[], &[BIRTH, to_alice("b1")]),
+    scenario("commit-commit", &[BIRTH], &[commit("alice", "k1", 1), commit("bob", "k2", 1)]),
+    // A message makes no commit stale. A commit makes the message stale, unless the message was stored before.
+    scenario("commit-send", &[BIRTH], &[commit("bob", "k1", 1), seal("alice", "m1", 1)]),
+    scenario("commit-send-new", &[BIRTH], &[commit("bob", "k1", 1), seal("alice", "m1", 2)]),
+    // The epoch is read before the idempotency row: a stored copy is never called stale.
+    scenario("commit-send-retry", &[BIRTH, seal("alice", "m1", 1)], &[commit("bob", "k1", 1), seal("alice", "m1", 1)]),
+    scenario("commit-stop", &[BIRTH], &[commit("alice", "k1", 1), commit("alice", "k1", 1)]),
+    scenario("commit-read", &[BOB, BIRTH, seal("alice", "m1", 1)], &[commit("alice", "k1", 1), Read("bob", 2)]),
     scenario("send-send-drain", &[to_bob("a1")], &[to_bob("a2"), to_alice("b1"), Drain("bob")]),
 ];
