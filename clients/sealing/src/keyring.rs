@@ -30,6 +30,8 @@ const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
 /// The time after which a refused conversation begins again.
 const REFUSED_MS: u64 = 5 * MINUTE_MS;
+/// The requests of conversations that are under way together: a device with many conversations joins them by and by.
+const UNDER_WAY: usize = 8;
 /// The own messages after which a device renews its keys.
 const OWN_MESSAGES: u32 = 100;
 
@@ -199,12 +201,17 @@ impl Keyring {
             self.advance(&id, now_ms);
         }
         let mut due = self.directory_requests(now_ms);
-        due.extend(self.busy.iter().filter_map(|id| self.seat_request(id, now_ms)));
-        due.retain(|(key, _)| {
-            let waits = self.later.get(key).is_some_and(|until| *until > now_ms);
-            !waits && self.asked.insert(key.clone())
-        });
+        let is_free = |key: &RequestKey| !self.asked.contains(key) && !self.waits(key, now_ms);
+        due.retain(|(key, _)| is_free(key));
+        let under_way = self.asked.iter().filter(|key| key.conversation().is_some()).count();
+        let seats = self.busy.iter().filter_map(|id| self.seat_request(id, now_ms));
+        due.extend(seats.filter(|(key, _)| is_free(key)).take(UNDER_WAY.saturating_sub(under_way)));
+        self.asked.extend(due.iter().map(|(key, _)| key.clone()));
         due
+    }
+
+    fn waits(&self, key: &RequestKey, now_ms: u64) -> bool {
+        self.later.get(key).is_some_and(|until| *until > now_ms)
     }
 
     /// Takes the answer to a request. After a retryable problem, the request is due again later.

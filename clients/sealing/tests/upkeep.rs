@@ -156,6 +156,47 @@ fn a_lost_device_is_removed_and_stays_out_until_its_user_writes() {
 }
 
 #[test]
+fn a_removed_device_does_not_come_back_by_the_welcome_that_it_has_used() {
+    let mut pair = Pair::strangers();
+    let mut tablet = pair.second(true, "tablet");
+    // The private part of a last resort stays for two days.
+    pair.server.is_stingy = true;
+    pair.bob_says("hi");
+    let settle = |pair: &mut Pair, tablet: &mut Client| {
+        for _ in 0..3 {
+            tablet.settle(&mut pair.server, pair.now_ms);
+            pair.settle();
+        }
+    };
+    settle(&mut pair, &mut tablet);
+    tablet.write("m8", "seen");
+    settle(&mut pair, &mut tablet);
+    pair.alice.keyring.remove_device(&tablet.device, pair.now_ms);
+    settle(&mut pair, &mut tablet);
+    assert!(tablet.group().is_none());
+    let (removed, opened) = (tablet.saved.held, tablet.opened);
+    tablet.write("m9", "back");
+    tablet.settle(&mut pair.server, pair.now_ms);
+    // A join, and the message: nothing is opened again.
+    assert_eq!((tablet.saved.held, tablet.opened), (removed + 2, opened));
+}
+
+#[test]
+fn a_device_joins_eight_conversations_together() {
+    let mut pair = Pair::strangers();
+    for place in 0..20 {
+        pair.alice.keyring.met(&user(&format!("user-{place}")), pair.now_ms);
+    }
+    let asked = pair.alice.keyring.requests(pair.now_ms);
+    let info: Vec<_> = asked.iter().filter(|(key, _)| key.conversation().is_some()).collect();
+    assert_eq!(info.len(), 8);
+    assert!(pair.alice.keyring.requests(pair.now_ms).is_empty());
+    let none = serde_json::from_value(serde_json::json!({"code": "gone", "message": "", "retryable": false})).unwrap();
+    pair.alice.keyring.answered(&info[0].0, Err(none), pair.now_ms);
+    assert_eq!(pair.alice.keyring.requests(pair.now_ms).len(), 1);
+}
+
+#[test]
 fn another_identity_is_told_and_holds_what_waits_for_a_verified_user() {
     for verified in [false, true] {
         let mut pair = Pair::friends();

@@ -7,7 +7,7 @@ use super::said::{Notice, Shown, Why};
 use super::take::entry;
 use super::{Keyring, members};
 use crate::commit::Followed;
-use crate::error::Error;
+use crate::error::{Error, ensure};
 use crate::group::Group;
 
 impl Keyring {
@@ -82,6 +82,9 @@ impl Keyring {
         let (Some(welcome), Some(tree)) = (&message.welcome, &message.tree) else { return Err(Error::NotForUs) };
         let private = self.private_parts();
         let epoch = message.epoch.unwrap_or_default();
+        // The private part of a last resort stays for two days: an epoch in which the device had a part never comes back.
+        let is_new = self.seats.get(id).is_some_and(|seat| epoch > seat.row.epoch);
+        ensure(is_new, Error::NotForUs)?;
         let entry = entry(&conversation, message, epoch);
         let is_birth = message.commit.is_none();
         let joined = self.device.join_by_welcome(entry, is_birth, welcome.as_slice(), tree.as_slice(), &private)?;

@@ -25,6 +25,16 @@ pub enum RequestKey {
     Commit(ConversationId, ClientMsgId),
 }
 
+impl RequestKey {
+    /// Returns the conversation of the request.
+    pub fn conversation(&self) -> Option<&ConversationId> {
+        match self {
+            Self::ListKeys | Self::PublishKeys | Self::RemoveKeys(_) => None,
+            Self::GroupInfo(id) | Self::Birth(id, _) | Self::Claim(id, _) | Self::Commit(id, _) => Some(id),
+        }
+    }
+}
+
 /// The outcome of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Taken {
