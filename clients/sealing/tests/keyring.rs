@@ -176,12 +176,16 @@ impl Walk {
         self.met.lost += 1;
     }
 
-    /// A device is gone, and another device of its user removes it.
+    /// A device of the user removes another, which is gone, or is found again.
     fn lose_device(&mut self, by: usize) {
-        let lost = self.clients.remove(by);
-        let own = self.clients.iter_mut().find(|client| client.me() == lost.me()).unwrap();
-        own.keyring.remove_device(&lost.device, self.now_ms);
+        let (user, device) = (self.clients[by].me().clone(), self.clients[by].device.clone());
+        let is_other = |client: &&mut Client| *client.me() == user && client.device != device;
+        let own = self.clients.iter_mut().find(is_other).unwrap();
+        own.keyring.remove_device(&device, self.now_ms);
         own.commit();
+        if self.random.bool() {
+            self.clients.remove(by);
+        }
         self.met.removals += 1;
     }
 
@@ -203,6 +207,9 @@ impl Walk {
             for by in 0..self.clients.len() {
                 if round == 0 {
                     self.clients[by].crash();
+                }
+                // A device that was removed stays out until its user writes.
+                if round == 0 || (self.clients[by].group().is_none() && self.clients[by].saved.outbox.is_empty()) {
                     self.write(by);
                 }
                 let readiness = self.clients[by].settle(&mut self.server, self.now_ms);

@@ -66,6 +66,14 @@ fn who_joins_by_the_last_resort_renews_its_keys_and_replaces_it() {
 }
 
 #[test]
+fn the_private_part_of_a_used_package_goes_with_the_join() {
+    let pair = Pair::friends();
+    let packages = |rows: &BTreeMap<String, Vec<u8>>| rows.keys().filter(|name| name.starts_with("package/")).count();
+    // Alice began, and bob joined by a package of his.
+    assert_eq!((packages(&pair.alice.saved.rows), packages(&pair.bob.saved.rows)), (26, 25));
+}
+
+#[test]
 fn packages_are_published_when_few_are_left_and_a_last_resort_after_30_days() {
     let mut pair = Pair::strangers();
     let key = (user("bob"), DeviceId::parse("phone").unwrap());

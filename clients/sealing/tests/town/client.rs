@@ -134,8 +134,11 @@ impl Client {
         }
         let Asked { key, action, .. } = self.asked.swap_remove(place);
         if let Some(key) = key {
-            let answered = self.keyring.answered(&key, answer, now_ms);
+            let answered = self.keyring.answered(&key, answer.clone(), now_ms);
             self.turn.notices.extend(answered.notices);
+            // A second copy of it says nothing new.
+            let again = self.keyring.answered(&key, answer, now_ms);
+            assert_eq!(again.entry, None);
         } else if let Action::Send(request) = action {
             let id = &request.client_msg_id;
             match answer {
