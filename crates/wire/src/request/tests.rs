@@ -142,7 +142,7 @@ fn send_names_the_field_at_fault() {
     );
     assert_eq!(
         refusal(&with(send(), "kind", json!("video"))),
-        "bad_request · kind: must be \"text\", \"image\", \"file\" or \"voice\""
+        "bad_request · kind: must be \"text\", \"image\", \"file\", \"voice\" or \"sealed\""
     );
     assert_eq!(refusal(&with(send(), "body", json!(""))), "bad_request · body: must not be empty");
     let too_large = "too_large · body: must be at most 16 KiB of UTF-8, and at most 24 KiB once written as JSON";
