@@ -234,3 +234,22 @@ fn an_old_commit_at_a_new_place_changes_nothing() {
     let message = at(&pair.last(), next + 1);
     assert_eq!(body(&pair.alice_takes(&message)), "still");
 }
+
+#[test]
+fn the_rows_open_no_earlier_message() {
+    let mut pair = Pair::friends();
+    pair.now_ms += DAY_MS + 1;
+    for text in ["one", "two", "three"] {
+        pair.bob_says(text);
+        pair.settle();
+    }
+    let next = pair.alice.saved.held + 1;
+    let sealed: Vec<_> = (0..pair.server.log.len()).map(|place| pair.server.seen_by(&user("alice"), place)).collect();
+    let sealed = sealed.iter().filter(|message| message.kind == Kind::Sealed && message.sender_id == user("bob"));
+    for message in sealed.clone() {
+        pair.alice.crash();
+        let again = Message { epoch: Some(pair.server.epoch), ..at(message, next) };
+        assert_eq!(why(&pair.alice_takes(&again)), Why::Forged);
+    }
+    assert_eq!(sealed.count(), 4);
+}

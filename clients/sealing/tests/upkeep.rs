@@ -6,7 +6,7 @@ mod town;
 
 use std::collections::BTreeMap;
 
-use pigeonhole_sealing::{Identity, Keyring, Lock, Notice, Readiness};
+use pigeonhole_sealing::{Identity, Keyring, Lock, Notice, Readiness, Shown};
 use town::{Client, DAY_MS, Pair, conversation, user};
 use wire::{Action, DeviceId, Kind};
 
@@ -187,6 +187,23 @@ fn a_removed_device_does_not_come_back_by_the_welcome_that_it_has_used() {
     tablet.settle(&mut pair.server, pair.now_ms);
     // A join, and the message: nothing is opened again.
     assert_eq!((tablet.saved.held, tablet.opened), (removed + 2, opened));
+}
+
+#[test]
+fn a_message_waits_while_the_device_makes_a_birth_that_comes_second() {
+    let mut pair = Pair::strangers();
+    let mut tablet = pair.second(true, "tablet");
+    tablet.write("m9", "hi");
+    // The conversation is new, and the tablet claims packages.
+    tablet.carry(&mut pair.server, pair.now_ms);
+    // Bob is first. Another device has acknowledged his birth, so that it does not come to this one.
+    pair.bob_says("me first");
+    let message = pair.server.seen_by(tablet.me(), 1);
+    assert_eq!(tablet.keyring.take(&message, pair.now_ms).shown, Shown::Later);
+    tablet.commit();
+    tablet.turn.held = 1;
+    tablet.settle(&mut pair.server, pair.now_ms);
+    assert_eq!(tablet.saved.shown.values().map(|text| text.as_deref()).collect::<Vec<_>>(), [Ok("me first"), Ok("hi")]);
 }
 
 #[test]
