@@ -88,6 +88,22 @@ fn a_wrong_mark_is_counted_and_resets_nothing() {
 }
 
 #[test]
+fn an_entry_behind_a_gap_waits_and_the_log_is_due() {
+    let (mut pair, first, seq) = waiting();
+    pair.bob_says("second");
+    let second = pair.last();
+    assert!(pair.alice.keyring.due().is_empty());
+    assert_eq!(pair.alice_takes(&second).shown, Shown::Later);
+    assert_eq!(pair.alice.keyring.due(), [(conversation(), Seq::new(seq).unwrap())]);
+    // Nothing is sealed before the device has the log.
+    assert_eq!(pair.alice.keyring.prepare(&user("bob"), pair.now_ms), Readiness::Waits);
+    assert_eq!(body(&pair.alice_takes(&first)), "secret");
+    assert_eq!(body(&pair.alice_takes(&second)), "second");
+    assert!(pair.alice.keyring.due().is_empty());
+    assert_eq!(pair.alice.keyring.prepare(&user("bob"), pair.now_ms), Readiness::Ready);
+}
+
+#[test]
 fn nothing_plain_is_shown_behind_a_birth() {
     let mut pair = Pair::friends();
     let mut seq = pair.server.log.len() as u64;
