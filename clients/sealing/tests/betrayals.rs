@@ -216,6 +216,24 @@ fn body_of(pair: &Pair) -> &str {
 }
 
 #[test]
+fn an_own_commit_that_was_called_stale_is_known_in_the_log() {
+    let mut pair = Pair::friends();
+    pair.now_ms += DAY_MS + 1;
+    assert_eq!(pair.alice.keyring.prepare(&user("bob"), pair.now_ms), Readiness::Waits);
+    let (key, action) = pair.alice.keyring.requests(pair.now_ms).pop().unwrap();
+    let last_seq = pair.server.log.len() + 1;
+    pair.server.ask(&user("alice"), &pair.alice.device, &action).unwrap();
+    let stale = serde_json::json!({"code": "stale_epoch", "message": "", "retryable": false, "epoch": 2,
+        "last_seq": last_seq});
+    pair.alice.keyring.answered(&key, Err(serde_json::from_value(stale).unwrap()), pair.now_ms);
+    assert!(pair.alice.keyring.requests(pair.now_ms).is_empty());
+    assert_eq!(pair.alice.keyring.due().len(), 1);
+    let taken = pair.alice_takes(&pair.last());
+    assert_eq!((taken.shown, taken.notices.len()), (Shown::Nothing, 0));
+    assert_eq!(pair.alice.keyring.prepare(&user("bob"), pair.now_ms), Readiness::Ready);
+}
+
+#[test]
 fn a_stale_group_info_is_refused() {
     let mut pair = Pair::friends();
     let (old, epoch) = (pair.server.group_info.clone(), pair.server.epoch);

@@ -104,7 +104,10 @@ impl Walk {
             982..986 => self.lose_state(by),
             986..991 if self.count(name) > 1 => self.lose_device(by),
             991..992 => self.lose_identity(name),
-            992..999 => self.server.is_stingy = self.random.bool(),
+            992..999 => {
+                self.server.is_stingy = self.random.bool();
+                self.server.is_narrow = self.random.bool();
+            }
             _ => {}
         }
     }

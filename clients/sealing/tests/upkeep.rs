@@ -6,8 +6,8 @@ mod town;
 
 use std::collections::BTreeMap;
 
-use pigeonhole_sealing::{Identity, Keyring, Lock, Notice, Readiness, Shown};
-use town::{Client, DAY_MS, Pair, conversation, user};
+use pigeonhole_sealing::{Identity, Keyring, Lock, Notice, Readiness, RequestKey, Shown};
+use town::{Client, DAY_MS, NOW_MS, Pair, conversation, user};
 use wire::{Action, DeviceId, Kind};
 
 const HOUR_MS: u64 = DAY_MS / 24;
@@ -204,6 +204,50 @@ fn a_message_waits_while_the_device_makes_a_birth_that_comes_second() {
     tablet.turn.held = 1;
     tablet.settle(&mut pair.server, pair.now_ms);
     assert_eq!(tablet.saved.shown.values().map(|text| text.as_deref()).collect::<Vec<_>>(), [Ok("me first"), Ok("hi")]);
+}
+
+#[test]
+fn a_commit_waits_for_a_message_that_is_under_way() {
+    let mut pair = Pair::friends();
+    let mut tablet = pair.second(true, "tablet");
+    tablet.keyring.met(&user("bob"), pair.now_ms);
+    tablet.settle(&mut pair.server, pair.now_ms);
+    pair.settle();
+    pair.alice.write("m9", "hi");
+    assert_eq!(pair.alice.pump(pair.now_ms), Readiness::Ready);
+    pair.alice.keyring.remove_device(&tablet.device, pair.now_ms);
+    let is_commit = |(key, _): &(RequestKey, Action)| matches!(key, RequestKey::Commit(..));
+    assert!(!pair.alice.keyring.requests(pair.now_ms).iter().any(is_commit));
+    pair.alice.serve(&mut pair.server, 0);
+    pair.alice.answer(0, pair.now_ms, false);
+    assert!(pair.alice.keyring.requests(pair.now_ms).iter().any(is_commit));
+}
+
+#[test]
+fn a_birth_has_the_devices_for_which_a_frame_had_no_room() {
+    let mut pair = Pair::strangers();
+    let tablet = pair.second(true, "tablet");
+    pair.server.is_narrow = true;
+    pair.alice_says("hi");
+    let members = pair.alice.group().unwrap().members().unwrap();
+    assert_eq!((members.len(), commits(&pair)), (3, 1));
+    assert!(members.iter().any(|member| member.device == tablet.device));
+}
+
+#[test]
+fn a_request_that_may_be_repeated_is_due_again_when_the_server_says() {
+    let mut pair = Pair::strangers();
+    pair.alice.keyring.connected();
+    let keys = |pair: &mut Pair, now_ms| -> Vec<_> {
+        pair.alice.keyring.requests(now_ms).into_iter().map(|(key, _)| key).collect()
+    };
+    assert_eq!(keys(&mut pair, NOW_MS), [RequestKey::ListKeys]);
+    assert!(keys(&mut pair, NOW_MS + DAY_MS).is_empty());
+    let wait = serde_json::json!({"code": "rate_limited", "message": "", "retryable": true, "retry_after_ms": 700});
+    pair.alice.keyring.answered(&RequestKey::ListKeys, Err(serde_json::from_value(wait).unwrap()), NOW_MS);
+    assert_eq!(pair.alice.keyring.wake_at(), Some(NOW_MS + 700));
+    assert!(keys(&mut pair, NOW_MS + 699).is_empty());
+    assert_eq!(keys(&mut pair, NOW_MS + 700), [RequestKey::ListKeys]);
 }
 
 #[test]

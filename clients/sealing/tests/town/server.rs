@@ -28,6 +28,8 @@ pub(crate) struct Server {
     pub(crate) keys: BTreeMap<(UserId, DeviceId), Packages>,
     /// The server hands out nothing but last resorts.
     pub(crate) is_stingy: bool,
+    /// A frame has room for the devices of one user.
+    pub(crate) is_narrow: bool,
     stored: BTreeMap<(UserId, ClientMsgId), (String, Value)>,
     claims: BTreeMap<(UserId, DeviceId, ClientMsgId), Value>,
     /// The bytes that were sent under an id, until they were called stale.
@@ -100,7 +102,9 @@ impl Server {
                     return Err(problem("no_keys"));
                 }
                 let mut users = Vec::new();
-                for wanted in &request.users {
+                let room = if self.is_narrow { 1 } else { request.users.len() };
+                let (wanted, left) = request.users.split_at(room);
+                for wanted in wanted {
                     let mut devices = Vec::new();
                     for ((owner, other), packages) in &mut self.keys {
                         if owner != wanted || (owner == user && other == device) {
@@ -113,7 +117,7 @@ impl Server {
                     }
                     users.push(json!({"user_id": wanted, "devices": devices}));
                 }
-                let result = json!({"users": users, "left": []});
+                let result = json!({"users": users, "left": left});
                 self.claims.insert(key, result.clone());
                 Ok(result)
             }
