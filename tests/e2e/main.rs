@@ -10,6 +10,7 @@ mod connecting;
 mod devices;
 mod draining;
 mod drills;
+mod encrypted;
 mod errors;
 mod failures;
 mod groups;

@@ -33,7 +33,7 @@ pub use group::{Draft, EVERYBODY, NewGroup, check_users};
 pub use keys::Keys;
 pub use media::{About, Put, PutEnd, PutNews, Source, Upload};
 pub use moment::Moment;
-pub use pigeonhole_sealing::{Keyring, Lock, Notice, SafetyNumber};
+pub use pigeonhole_sealing::{Keyring, Lock, Notice, OwnDevice, SafetyNumber};
 pub use saved::{Outgoing, Queued, Saved, StorageChange};
 pub use session::Core;
 pub use stats::Stats;

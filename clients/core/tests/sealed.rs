@@ -663,6 +663,40 @@ fn an_edit_is_sealed_and_holds() {
 }
 
 #[test]
+fn a_message_to_a_user_without_keys_fails_and_leaves_in_no_form() {
+    let mut world = World::new(4);
+    world.devices = vec![Device::new("alice", "phone", &two().0)];
+    world.settle();
+    world.write(0);
+    world.settle();
+    assert_eq!(world.server.log, vec![]);
+    let refused = world.devices[0].store.saved().refused;
+    assert_eq!(refused.iter().map(|(_, code)| &**code).collect::<Vec<_>>(), ["no_keys"]);
+}
+
+#[test]
+fn a_page_of_history_leaves_the_opened_texts() {
+    let mut world = World::new(5);
+    let (alice, bob) = two();
+    world.devices = vec![Device::new("alice", "phone", &alice), Device::new("bob", "phone", &bob)];
+    world.settle();
+    world.write(0);
+    world.settle();
+    // The page has a message that has not come otherwise.
+    world.devices[1].cut();
+    world.write(0);
+    while !world.devices[0].up.is_empty() || !world.devices[0].down.is_empty() {
+        world.up(0, false, false);
+        world.down(0, false, None);
+    }
+    let request = HistoryRequest { conversation_id: chat(), side: Side::Newest, limit: 3 };
+    world.devices[1].inputs.push(Input::Ask { ask: 5, what: Ask::Question(request.into()) });
+    world.settle();
+    assert_eq!(world.expected().len(), 2);
+    world.check(&world.devices[1], Seq::ZERO);
+}
+
+#[test]
 fn whatever_is_lost_or_ends_each_message_is_read_once_by_each_device() {
     let seeds = std::env::var("SEALED_SEED").map_or(0..40, |seed| {
         let seed: u64 = seed.parse().unwrap();

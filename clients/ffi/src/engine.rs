@@ -224,6 +224,18 @@ impl Engine {
         })
     }
 
+    /// Returns the user's devices that have keys, as a JSON array of `{device, known, left, seen_at}`. `known` is false if
+    /// the device has another identity than the user.
+    ///
+    /// # Errors
+    /// `config`: the engine has no encryption. `broken`.
+    pub fn devices(&self) -> Result<String, Fault> {
+        self.with(|state| {
+            let keyring = state.core.keyring().ok_or_else(|| Fault::new("config", NOT_ENCRYPTED.to_owned()))?;
+            Ok(json!(keyring.devices()).to_string())
+        })
+    }
+
     /// Returns the counters.
     ///
     /// # Errors

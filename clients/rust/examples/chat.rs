@@ -26,10 +26,10 @@ use std::path::{Path, PathBuf};
 use data_encoding::BASE64;
 use pigeonhole_client::{
     At, Attachment, Chat, ChatRow, Client, ClientMsgId, Config, Content, ConversationId, ConversationSettings,
-    DeviceToken, Draft, Emoji, Error, Event, Events, FileName, Filter, Info, Item, JoinBy, Keys, ListSnapshot, Lock,
-    Message, MessageItem, MimeType, MutedUntil, NewGroup, Notice, Platform, Progress, Registration, Role, Screen,
-    SendResult, Sent, Seq, Settings, Side, State, Target, Title, TokenError, Unreadable, UserId, UserSettings, View,
-    When, Why,
+    DeviceId, DeviceToken, Draft, Emoji, Error, Event, Events, FileName, Filter, Info, Item, JoinBy, Keys,
+    ListSnapshot, Lock, Message, MessageItem, MimeType, MutedUntil, NewGroup, Notice, Platform, Progress, Registration,
+    Role, Screen, SendResult, Sent, Seq, Settings, Side, State, Target, Title, TokenError, Unreadable, UserId,
+    UserSettings, View, When, Why,
 };
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use tokio::sync::Notify;
@@ -46,6 +46,7 @@ const HELP: &str = "\
 /add USER...   /remove USER   /role USER owner|admin|member   /title TEXT   /members
 /mute on|off   /block USER on|off   /online USER
 /safety   /verify   /accept   /reset   (the keys of the other user; needs --encrypted)
+/devices   /forget DEVICE   (your own devices, one of which you no longer have)
 /phone TOKEN|off   (push notifications to the phone with this FCM token)";
 
 struct Terminal {
@@ -442,6 +443,13 @@ impl Terminal {
             }
             "discard" => self.refused().iter().for_each(|id| self.client.dismiss(id)),
             "safety" | "verify" | "accept" | "reset" => self.trust(name).await?,
+            "devices" => {
+                for device in self.client.own_devices().await? {
+                    let known = if device.known { "" } else { " (with other keys than yours)" };
+                    println!("-- {}{known}, last seen {}", device.device.as_str(), device.seen_at);
+                }
+            }
+            "forget" => self.client.remove_device(DeviceId::parse(first)?),
             "online" => {
                 for user in self.client.presence(vec![UserId::parse(first)?]).await? {
                     println!("-- {} is {}", user.user_id, if user.online { "online" } else { "offline" });

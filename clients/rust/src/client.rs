@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 use futures_util::Stream;
 use futures_util::future::{BoxFuture, FutureExt, TryFutureExt, poll_fn};
 use pigeonhole_core::{
-    Ask as Wanted, Core, Draft, Input, Keeper, Keyring, NewGroup, Outgoing, Queued, SafetyNumber, Saved, Setup, Trust,
-    Upload, Window, check_users,
+    Ask as Wanted, Core, Draft, Input, Keeper, Keyring, NewGroup, Outgoing, OwnDevice, Queued, SafetyNumber, Saved,
+    Setup, Trust, Upload, Window, check_users,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
@@ -679,6 +679,20 @@ impl Client {
     /// messages stay readable where they were read.
     pub fn reset(&self, user_id: &UserId) {
         self.trust(Trust::Reset(user_id.clone()));
+    }
+
+    /// Returns the user's devices that have keys, as the server listed them after the last connect. A device that the user
+    /// does not know can be an intruder's.
+    ///
+    /// # Errors
+    /// As those of [`safety_number`](Self::safety_number).
+    pub async fn own_devices(&self) -> Result<Vec<OwnDevice>, Error> {
+        self.keyring(Keyring::devices).await
+    }
+
+    /// The user no longer has this device. The client removes it from each conversation.
+    pub fn remove_device(&self, device_id: DeviceId) {
+        self.trust(Trust::Remove(device_id));
     }
 
     fn trust(&self, trust: Trust) {

@@ -87,14 +87,14 @@ pub use pigeonhole_core::chat::{
     Run, Screen, Snapshot, Zone,
 };
 pub use pigeonhole_core::{
-    About, Draft, EVERYBODY, Error, Event, Keeper, Keys, Lock, Moment, NewGroup, Notice, Outgoing, Queued, Readers,
-    ReceiptKind, SafetyNumber, Source, Span, State, Stats, Tick, Timeline, TimelineEntry, Timing, TokenNeed,
+    About, Draft, EVERYBODY, Error, Event, Keeper, Keys, Lock, Moment, NewGroup, Notice, Outgoing, OwnDevice, Queued,
+    Readers, ReceiptKind, SafetyNumber, Source, Span, State, Stats, Tick, Timeline, TimelineEntry, Timing, TokenNeed,
     Unreadable, Unsent, Upload, Why, Window,
 };
 pub use wire::limits;
 pub use wire::{
     Action, AddRequest, AddResult, AllowedTo, Channel, ChannelsResult, ClientMsgId, Conversation, ConversationId,
-    ConversationKind, ConversationSettings, CreateRequest, DeleteRequest, DeviceToken, Digest, Download,
+    ConversationKind, ConversationSettings, CreateRequest, DeleteRequest, DeviceId, DeviceToken, Digest, Download,
     DownloadResult, EditRequest, Emoji, FileName, GroupMember, HistoryFrom, HistoryResult, InboxResult, Info,
     InvalidId, JoinBy, JoinResult, Kind, LastMessage, LeaveRequest, LeaveResult, Media, MediaId, Member, MembersResult,
     Message, MessageId, MimeType, MutedUntil, NotAdded, Platform, Presence, PresenceResult, ReactRequest, Reaction,

@@ -56,6 +56,7 @@ impl Core {
             (_, Reply::Inbox(page)) => {
                 self.outbox.remember_rows(&page.conversations);
                 for row in &page.conversations {
+                    self.meet(row);
                     self.store(|| Write::Row(row.clone()));
                 }
             }

@@ -5,6 +5,7 @@ use serde_json::json;
 use wire::{ConversationKind, Emoji, MessageId, Timestamp};
 
 use super::*;
+use crate::unreadable::Unreadable;
 
 fn user(id: &str) -> UserId {
     UserId::parse(id).unwrap()
@@ -233,4 +234,57 @@ proptest! {
         other.apply(&mixed.cloned().map(Write::Entry).collect::<Vec<_>>());
         prop_assert_eq!(one.window(&id(), Side::Newest, 99), other.window(&id(), Side::Newest, 99));
     }
+}
+
+/// An entry as the server has it, whose bytes this device did not open.
+fn sealed(seq: u64) -> Message {
+    Message { kind: Kind::Sealed, epoch: Some(1), body: "AAEC".to_owned(), ..text(seq, "bob", "") }
+}
+
+#[test]
+fn a_page_does_not_take_the_text_of_an_opened_message() {
+    let mut store = MemStore::new(user("alice"));
+    store.apply(&[Write::Entry(Message { epoch: Some(1), ..text(1, "bob", "secret") })]);
+    let page = |message: Message| page_of(Side::Newest, vec![message], false, 1);
+    let now = |store: &MemStore| store.window(&id(), Side::Newest, 9).messages.remove(0);
+    store.apply(&[page(sealed(1)), Write::Row(Conversation { encrypted: true, ..row(&sealed(1)) })]);
+    assert_eq!((&*now(&store).body, &*store.chats()[0].last_message.preview), ("secret", "secret"));
+    let at = now(&store).sent_at;
+    store.apply(&[page(Message {
+        deleted_at: Some(at),
+        deleted_by: Some(user("bob")),
+        body: String::new(),
+        ..sealed(1)
+    })]);
+    assert_eq!((&*now(&store).body, now(&store).deleted_at), ("", Some(at)));
+}
+
+#[test]
+fn an_encrypted_edit_holds_if_it_is_of_the_author() {
+    let message = Message { epoch: Some(1), ..text(1, "bob", "bye") };
+    let edit = |seq: u64, by: &str, body: &str| Message {
+        kind: Kind::Edit,
+        epoch: Some(1),
+        version: Some(seq),
+        target_seq: Some(message.seq),
+        ..text(seq, by, body)
+    };
+    let entries = [message.clone(), edit(2, "bob", "hi"), edit(3, "alice", "forged")];
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let mut store = MemStore::new(user("alice"));
+        store.apply(&order.map(|place| Write::Entry(entries[place].clone())));
+        assert_eq!(store.window(&id(), Side::Newest, 9).messages[0].body, "hi", "{order:?}");
+    }
+}
+
+#[test]
+fn an_unreadable_message_is_unread_and_has_no_text() {
+    let mut store = MemStore::new(user("alice"));
+    store.apply(&[Write::Entry(text(1, "bob", "hi")), Write::Row(row(&text(1, "bob", "hi")))]);
+    store.apply(&[Write::Entry(Unreadable::BeforeJoin.of(sealed(2)))]);
+    let row = &store.chats()[0];
+    assert_eq!((row.unread, row.last_message.seq, &*row.last_message.preview), (2, seq(2), ""));
+    assert_eq!(store.search("before", 9), vec![]);
+    let unreadable = store.window(&id(), Side::After(seq(1)), 9).messages.remove(0);
+    assert_eq!(Unreadable::in_entry(&unreadable), Some(Unreadable::BeforeJoin));
 }
