@@ -221,7 +221,9 @@ fn drawn(timeline: &Timeline) -> Value {
         TimelineEntry::Day(day) => json!({"day": day}),
         TimelineEntry::Unread(count) => json!({"unread": count}),
         TimelineEntry::Gap { after_seq, before_seq } => json!({"gap": [after_seq, before_seq]}),
-        TimelineEntry::System { message, .. } => json!({"message": message}),
+        TimelineEntry::System { message, .. } | TimelineEntry::Unreadable { message, .. } => {
+            json!({"message": message})
+        }
         TimelineEntry::Message { message, tick, quote, changing, refused, .. } => {
             let refused = refused.and_then(|unsent| unsent.error.as_ref());
             json!({"message": message, "tick": tick.map(word), "quote": quote, "changing": changing, "refused": refused})
