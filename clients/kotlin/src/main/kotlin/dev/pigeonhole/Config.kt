@@ -1,6 +1,7 @@
 package dev.pigeonhole
 
 import dev.pigeonhole.ffi.Fault
+import dev.pigeonhole.ffi.generateKeys
 import java.io.File
 import kotlin.time.Duration
 import okhttp3.OkHttpClient
@@ -21,7 +22,30 @@ public class Config(
     public val http: OkHttpClient? = null,
     /** Other times than the usual ones, for tests: `ack_every` and the others of the core's `Timing`. */
     public val timing: Map<String, Duration> = emptyMap(),
+    /** Encrypts direct conversations from end to end. Needs a folder and [Keep.MESSAGES]. */
+    public val encrypted: Keys? = null,
 )
+
+/**
+ * The private key of a user's identity. Its holder is the user, so an app keeps it in the Android Keystore or alike. All
+ * devices of a user have the same.
+ */
+public class Keys private constructor(private val seed: ByteArray) {
+    /** Returns the 32 bytes to keep, or to carry to another device of the user. */
+    public fun export(): ByteArray = seed.copyOf()
+
+    public companion object {
+        /** Makes a new identity. */
+        public fun generate(): Keys = Keys(public { generateKeys() })
+
+        /** Takes what [export] returned. */
+        public fun import(seed: ByteArray): Keys = Keys(seed.copyOf())
+    }
+}
+
+/** A device of the user that has keys. `known` is false if it has another identity than the user. */
+@kotlinx.serialization.Serializable
+public data class OwnDevice(val device: String, val known: Boolean, val left: Long, val seenAt: Timestamp)
 
 /** The content of the client's store, which survives a restart in a folder. */
 public enum class Keep {

@@ -45,6 +45,24 @@ public interface Event {
     @Serializable
     public data class Unwatched(val conversationId: String, val code: String, val reason: String) : Event
 
+    /** An encrypted message that this device can't read. The views have its place. [Item.Unreadable] has the reasons. */
+    @Serializable
+    public data class Unreadable(val conversationId: String, val seq: Long, val senderId: String, val why: String) : Event
+
+    /**
+     * News of the encryption. `what` is `identity_changed` (of `user`), `device_added`, `device_removed`, `joined`, `reset`
+     * (by `by`), `broken`, `wrong_mark`, `last_resort`, `unknown_device` or `keys_refused`.
+     */
+    @Serializable
+    public data class Security(
+        @kotlinx.serialization.SerialName("is") val what: String,
+        val conversationId: String? = null,
+        val user: String? = null,
+        val by: String? = null,
+        val device: String? = null,
+        val fromSeq: Long? = null,
+    ) : Event
+
     /** The server refused a message or a change for good. */
     @Serializable
     public data class Failed(val request: JsonObject, val code: String, val reason: String) : Event
@@ -96,6 +114,8 @@ internal fun eventOf(name: String, fields: JsonObject): Event? = when (name) {
     "uploading" -> json.decodeFromJsonElement<Event.Uploading>(fields)
     "reacted" -> json.decodeFromJsonElement<Event.Reacted>(fields)
     "unwatched" -> json.decodeFromJsonElement<Event.Unwatched>(fields)
+    "unreadable" -> json.decodeFromJsonElement<Event.Unreadable>(fields)
+    "security" -> json.decodeFromJsonElement<Event.Security>(fields)
     "failed" -> json.decodeFromJsonElement<Event.Failed>(fields)
     "set_aside" -> json.decodeFromJsonElement<Event.SetAside>(fields)
     else -> null

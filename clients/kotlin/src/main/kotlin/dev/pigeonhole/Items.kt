@@ -76,6 +76,8 @@ public sealed interface Item {
         val deletedBy: String? = null,
         /** The most frequent first. */
         val reactions: List<Reaction> = emptyList(),
+        /** The message came encrypted. */
+        val isSealed: Boolean = false,
         /** How far an own message has come. `null`: another user wrote it. */
         val progress: Progress? = null,
         /** Own changes of it have no reply yet. The item shows them already. */
@@ -83,6 +85,19 @@ public sealed interface Item {
         /** The last own change that the server refused for good, until it is dismissed. The item does not show it. */
         val refused: Refused? = null,
         val run: Run,
+    ) : Item
+
+    /**
+     * An encrypted message that this device can't read. `why` is `before_join`, `forged`, `broken`, `plain_behind_birth`,
+     * `later` (it opens once all before it has come) or `not_encrypted` (this client has no [Config.encrypted]).
+     */
+    @Serializable
+    public data class Unreadable(
+        override val key: String,
+        val seq: Long,
+        val senderId: String,
+        val at: Timestamp,
+        val why: String,
     ) : Item
 
     /** An entry of a kind that this version does not know. `message`: an app may know it, or show its body. */
@@ -196,6 +211,8 @@ public data class ChatRow(
     val typing: List<String> = emptyList(),
     /** Whether the peer is online, in an open conversation. */
     val presence: Presence? = null,
+    /** `plain`, `sealed`, `joining`, or `changed`: the keys of the other user changed, and messages wait. */
+    val lock: String = "plain",
 )
 
 /** The last message of a conversation. */
@@ -251,6 +268,7 @@ internal fun itemOf(fields: JsonObject): Item {
             "gap" -> json.decodeFromJsonElement<Item.Gap>(fields)
             "system" -> json.decodeFromJsonElement<Item.System>(fields)
             "message" -> json.decodeFromJsonElement<Item.Message>(fields)
+            "unreadable" -> json.decodeFromJsonElement<Item.Unreadable>(fields)
             "other" -> Item.Other(key, json.decodeFromJsonElement<Message>(fields))
             else -> Item.Other(key, null)
         }

@@ -104,6 +104,10 @@ internal class Loop(
 
     fun search(text: String, limit: Int): String = engine.search(text, limit.toUInt())
 
+    fun devices(): String = engine.devices()
+
+    fun safetyNumber(userId: String): String? = engine.safetyNumber(userId)
+
     /** Until [close]. */
     suspend fun run() {
         try {

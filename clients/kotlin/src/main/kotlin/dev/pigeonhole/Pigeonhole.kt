@@ -2,6 +2,7 @@ package dev.pigeonhole
 
 import dev.pigeonhole.ffi.EdgeInput
 import dev.pigeonhole.ffi.Engine
+import dev.pigeonhole.ffi.Encrypted
 import dev.pigeonhole.ffi.EngineSetup
 import dev.pigeonhole.ffi.directConversationId
 import java.io.File
@@ -192,6 +193,34 @@ public class Pigeonhole private constructor(
         }
     }
 
+    /**
+     * The safety number of the user and this one, the same for both. `null`: the other's keys are not known yet. Two users
+     * whose numbers are equal have no other reader.
+     */
+    public suspend fun safetyNumber(userId: String): String? = withContext(Dispatchers.IO) {
+        public { loop.safetyNumber(userId) }
+    }
+
+    /** The user has compared the numbers. From now on, a change of the other's keys holds messages until [accept]. */
+    public fun verify(userId: String): Unit = trust("verify", userId)
+
+    /** The user knows of the other's new keys, and the messages that waited leave. */
+    public fun accept(userId: String): Unit = trust("accept", userId)
+
+    /** Begins the encryption of the conversation with this user anew. */
+    public fun reset(userId: String): Unit = trust("reset", userId)
+
+    /** The user's devices that have keys, as the server listed them after the last connect. */
+    public suspend fun ownDevices(): List<OwnDevice> = withContext(Dispatchers.IO) {
+        json.decodeFromString(public { loop.devices() })
+    }
+
+    /** The user no longer has this device. The client removes it from each conversation. */
+    public fun removeDevice(deviceId: String): Unit = trust("remove", deviceId)
+
+    private fun trust(what: String, whom: String) =
+        loop.say(EdgeInput.Trust(buildJsonObject { put(what, whom) }.toString()))
+
     /** The requests that have no reply, oldest first, as the outbox has them. */
     public suspend fun outbox(): List<JsonObject> = withContext(Dispatchers.IO) {
         public { loop.outbox() }.map { json.parseToJsonElement(it) as JsonObject }
@@ -285,7 +314,8 @@ public class Pigeonhole private constructor(
                     val timing = config.timing.mapValues { it.value.inWholeMilliseconds.toULong() }
                     val messages = config.keep == Keep.MESSAGES
                     val folder = config.folder?.absolutePath
-                    Engine.open(EngineSetup(folder, messages, config.userId, Random.nextULong(), timing, null))
+                    val encrypted = config.encrypted?.let { Encrypted(it.export(), deviceId) }
+                    Engine.open(EngineSetup(folder, messages, config.userId, Random.nextULong(), timing, null, encrypted))
                 }
                 val scope = CoroutineScope(SupervisorJob() + Dispatchers.IO)
                 val loop = public { Loop(engine, config, deviceId, http, scope, token) }

@@ -35,6 +35,7 @@ private fun brief(item: Item): String = when (item) {
     is Item.Unread -> "${item.key} ${item.count}"
     is Item.Gap -> "${item.key} to ${item.beforeSeq}"
     is Item.System -> "${item.key} ${item.senderId} ${item.event.event}"
+    is Item.Unreadable -> "${item.key} ${item.senderId} ${item.why}"
     is Item.Other -> "${item.key} ${item.message?.senderId} ${item.message?.kind}"
     is Item.Message -> listOfNotNull(
         item.key,

@@ -59,6 +59,7 @@ private class Chat(private val pigeonhole: Pigeonhole, private val me: String, p
         is Item.Unread -> "== ${item.count} unread"
         is Item.Gap -> "== …"
         is Item.System -> "-- ${item.senderId} ${item.event.event} ${item.event.members.orEmpty().joinToString()}"
+        is Item.Unreadable -> "-- a message of ${item.senderId} can't be read (${item.why})"
         is Item.Other -> "-- ${harmless(item.message?.body.orEmpty())}"
         is Item.Message -> {
             val file = item.media?.let { "[${harmless(it.name.orEmpty())}, ${it.bytes} bytes] " }.orEmpty()
