@@ -76,6 +76,7 @@
             case .unread(_, let count): note("\(count) unread")
             case .gap: ProgressView()
             case .system(let system): note("\(isolated(system.senderID)): \(system.event.event ?? "")")
+            case .unreadable: note("This message can't be read here.")
             case .other(_, let message): note(isolated(message?.body ?? ""))
             }
         }

@@ -15,14 +15,46 @@ public struct Config: Sendable {
     public var deviceID: String?
     /// Other times than the usual ones, for tests: `ack_every` and the others of the core's `Timing`.
     public var timing: [String: Duration]
+    /// Encrypts direct conversations from end to end. Needs a folder and ``Keep/messages``.
+    public var encrypted: Keys?
 
     public init(
         url: URL, userID: String, folder: URL? = nil, keep: Keep = .messages, deviceID: String? = nil,
-        timing: [String: Duration] = [:]
+        timing: [String: Duration] = [:], encrypted: Keys? = nil
     ) {
         (self.url, self.userID, self.folder, self.keep) = (url, userID, folder, keep)
-        (self.deviceID, self.timing) = (deviceID, timing)
+        (self.deviceID, self.timing, self.encrypted) = (deviceID, timing, encrypted)
     }
+}
+
+/// The private key of a user's identity. Its holder is the user, so an app keeps it in the keychain. All devices of a user
+/// have the same.
+public struct Keys: Sendable {
+    private let seed: Data
+
+    /// Takes what ``export()`` returned.
+    public init(importing seed: Data) {
+        self.seed = seed
+    }
+
+    /// Makes a new identity.
+    public static func generate() throws -> Keys {
+        Keys(importing: try PigeonholeError.from { try generateKeys() })
+    }
+
+    /// Returns the 32 bytes to keep, or to carry to another device of the user.
+    public func export() -> Data { seed }
+}
+
+/// A device of the user that has keys.
+public struct OwnDevice: Decodable, Sendable, Hashable {
+    public let device: String
+    /// `false`: the device has another identity than the user.
+    public let known: Bool
+    /// The key packages that it has left.
+    public let left: Int
+    /// The day on which the device last came.
+    public let seenAt: Date
 }
 
 /// The data that the client keeps, over restarts if it has a folder.

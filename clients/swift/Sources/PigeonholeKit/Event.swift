@@ -21,6 +21,10 @@ public enum Event: Sendable, Hashable {
     case reacted(request: JSON)
     /// The subscription to a channel has ended.
     case unwatched(Unwatched)
+    /// An encrypted message that this device can't read. The views have its place.
+    case unreadable(Unreadable)
+    /// News of the encryption.
+    case security(Security)
     /// The server refused a message or a change for good.
     case failed(Failed)
     /// The store was damaged, and is new. A copy is at `path` for 7 days.
@@ -52,6 +56,25 @@ public enum Event: Sendable, Hashable {
         public let conversationID: String
         public let code: String
         public let reason: String
+    }
+
+    public struct Unreadable: Codable, Sendable, Hashable {
+        public let conversationID: String
+        public let seq: Int
+        public let senderID: String
+        /// As ``Item/Unreadable/why``.
+        public let why: String
+    }
+
+    public struct Security: Codable, Sendable, Hashable {
+        /// `identity_changed` (of `user`), `device_added`, `device_removed`, `joined`, `reset` (by `by`), `broken`,
+        /// `wrong_mark`, `last_resort`, `unknown_device` or `keys_refused`.
+        public let `is`: String
+        public let conversationID: String?
+        public let user: String?
+        public let by: String?
+        public let device: String?
+        public let fromSeq: Int?
     }
 
     public struct Failed: Codable, Sendable, Hashable {
@@ -135,6 +158,8 @@ enum Report: Decodable {
         case "uploading": self = .event(.uploading(try field()))
         case "reacted": self = .event(.reacted(request: try field(Request.self).request))
         case "unwatched": self = .event(.unwatched(try field()))
+        case "unreadable": self = .event(.unreadable(try field()))
+        case "security": self = .event(.security(try field()))
         case "failed": self = .event(.failed(try field()))
         case "setAside": self = .event(.setAside(path: try field(Path.self).path))
         case "state": self = .state(try field())

@@ -14,6 +14,8 @@ public enum Item: Sendable, Hashable, Identifiable {
     case system(SystemItem)
     /// A message, stored or not.
     case message(MessageItem)
+    /// An encrypted message that this device can't read.
+    case unreadable(Unreadable)
     /// An entry of a kind that this version does not know. `message`: an app may know it, or show its body.
     case other(id: String, message: Message?)
 
@@ -22,7 +24,19 @@ public enum Item: Sendable, Hashable, Identifiable {
         case .day(let id, _), .unread(let id, _), .gap(let id, _, _), .other(let id, _): id
         case .system(let item): item.key
         case .message(let item): item.key
+        case .unreadable(let item): item.key
         }
+    }
+
+    /// The place of an encrypted message that this device can't read.
+    public struct Unreadable: Decodable, Sendable, Hashable {
+        public let key: String
+        public let seq: Int
+        public let senderID: String
+        public let at: Date
+        /// `before_join`, `forged`, `broken`, `plain_behind_birth`, `later` (it opens once all before it has come) or
+        /// `not_encrypted` (this client has no ``Config/encrypted``).
+        public let why: String
     }
 
     /// How far an own message has come.
@@ -82,6 +96,8 @@ public struct MessageItem: Decodable, Sendable, Hashable {
     public let deletedBy: String?
     /// The most frequent first.
     public let reactions: [Reaction]
+    /// The message came encrypted. `nil`: it did not.
+    public let isSealed: Bool?
     /// How far an own message has come. `nil`: another user wrote it.
     public let progress: Item.Progress?
     /// Own changes of it have no reply yet. The item shows them already.
@@ -159,6 +175,8 @@ public struct ChatRow: Decodable, Sendable, Hashable, Identifiable {
     public let typing: [String]
     /// Whether the peer is online, in an open conversation.
     public let presence: Presence?
+    /// `sealed`, `joining`, or `changed`: the keys of the other user changed, and messages wait. `nil`: not encrypted.
+    public let lock: String?
 
     public var id: String { key }
 
@@ -226,6 +244,7 @@ extension Item: Decodable {
         }
         case "system": (try? SystemItem(from: decoder)).map(Item.system)
         case "message": (try? MessageItem(from: decoder)).map(Item.message)
+        case "unreadable": (try? Unreadable(from: decoder)).map(Item.unreadable)
         case "other": .other(id: fields.key, message: try? Message(from: decoder))
         default: nil
         }

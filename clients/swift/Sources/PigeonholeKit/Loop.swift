@@ -22,6 +22,7 @@ actor Loop {
     nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
 
     private let config: Config
+    private let deviceID: String
     private let links: Links
     private let puts: Puts
     private var engine: Engine?
@@ -38,6 +39,7 @@ actor Loop {
     init(_ config: Config, deviceID: String, token: @escaping @Sendable (TokenNeed) async throws -> String) {
         let inbox = Inbox()
         self.config = config
+        self.deviceID = deviceID
         self.inbox = inbox
         links = Links(config, deviceID: deviceID, inbox: inbox, token: token)
         puts = Puts(inbox)
@@ -62,7 +64,8 @@ actor Loop {
             userId: config.userID,
             seed: .random(in: 0 ... .max),
             timing: config.timing.mapValues { UInt64($0.milliseconds) },
-            saved: nil))
+            saved: nil,
+            encrypted: config.encrypted.map { Encrypted(seed: $0.export(), deviceId: deviceID) }))
     }
 
     /// Puts a call into the next turn. The result is complete when the server has replied.
@@ -117,6 +120,14 @@ actor Loop {
 
     func outbox() throws -> [String] {
         try withEngine { try $0.outbox() }
+    }
+
+    func devices() throws -> String {
+        try withEngine { try $0.devices() }
+    }
+
+    func safetyNumber(_ userID: String) throws -> String? {
+        try withEngine { try $0.safetyNumber(userId: userID) }
     }
 
     func search(_ text: String, _ limit: Int) throws -> String {

@@ -218,6 +218,41 @@ public final class Pigeonhole: Sendable {
         ])
     }
 
+    /// The safety number of the user and this one, the same for both. `nil`: the other's keys are not known yet. Two users
+    /// whose numbers are equal have no other reader.
+    public func safetyNumber(_ userID: String) async throws -> String? {
+        try await loop.safetyNumber(userID)
+    }
+
+    /// The user has compared the numbers. From now on, a change of the other's keys holds messages until ``accept(_:)``.
+    public func verify(_ userID: String) {
+        trust("verify", userID)
+    }
+
+    /// The user knows of the other's new keys, and the messages that waited leave.
+    public func accept(_ userID: String) {
+        trust("accept", userID)
+    }
+
+    /// Begins the encryption of the conversation with this user anew.
+    public func reset(_ userID: String) {
+        trust("reset", userID)
+    }
+
+    /// The user's devices that have keys, as the server listed them after the last connect.
+    public func ownDevices() async throws -> [OwnDevice] {
+        try await read(loop.devices())
+    }
+
+    /// The user no longer has this device. The client removes it from each conversation.
+    public func removeDevice(_ deviceID: String) {
+        trust("remove", deviceID)
+    }
+
+    private func trust(_ what: String, _ whom: String) {
+        loop.put(.trust(trust: JSON([what: .string(whom)]).text))
+    }
+
     /// The requests that have no reply, oldest first, as the outbox has them.
     public func outbox() async throws -> [JSON] {
         try await loop.outbox().map(JSON.init(parsing:))

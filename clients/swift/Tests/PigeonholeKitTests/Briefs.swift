@@ -31,6 +31,7 @@ extension Item {
         case .unread(let id, let count): "\(id) \(count)"
         case .gap(let id, _, let before): "\(id) to \(before)"
         case .system(let system): "\(system.key) \(system.senderID) \(system.event.event ?? "")"
+        case .unreadable(let item): "\(item.key) \(item.senderID) \(item.why)"
         case .other(let id, let message): "\(id) \(message?.senderID ?? "") \(message?.kind ?? "")"
         case .message(let message): message.brief
         }

@@ -32,6 +32,7 @@ extension [Item] {
             case .gap: "gap"
             case .system: "system"
             case .message: "message"
+            case .unreadable: "unreadable"
             case .other: "other"
             }
         }
