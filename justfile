@@ -55,6 +55,7 @@ openmls:
 # Build the encryption as WebAssembly for the web client, and test it. Needs rustup, or Debian's packages
 wasm: node
     python tools/scripts/wasm.py
+    cargo build --locked --quiet --bin pigeonhole
     cd clients/sealing && cargo build --locked --quiet --example carry
     cd clients/web && npx vitest run --dir sealed --testTimeout 300000
 

@@ -7,6 +7,10 @@ import type { StoringRequest } from "./saved.ts";
 /** The known changes of one message, received or not. Plain data, which a store keeps. */
 export interface Changes {
   text?: Text;
+  /**
+   * The newest encrypted edit of each user. Only the one by the author of the message holds, which no server checks.
+   */
+  sealed?: Record<string, Text>;
   deleted?: { at: string; by: string };
   /** The message mentions the viewer, or did before its delete: a row may still count the mention. */
   namedViewer?: true;
@@ -35,10 +39,10 @@ export function noChanges(): Changes {
 
 /** Takes a change entry. */
 export function addChange(changes: Changes, entry: Message, viewer: string): void {
-  const { kind, seq, version, sender_id, sent_at, body, emoji, emoji_before } = entry;
+  const { kind, seq, version, sender_id, sent_at, body, emoji, emoji_before, epoch } = entry;
   // An edit without a version has no effect: its target is deleted.
   if (kind === "edit" && version !== undefined) {
-    edit(changes, { version, editedAt: sent_at, body });
+    edit(changes, { version, editedAt: sent_at, body }, epoch === undefined ? undefined : sender_id);
   } else if (kind === "delete") {
     markDeleted(changes, sent_at, sender_id);
   } else if (kind === "reaction" && seq > changes.counted.asOf && !changes.deleted) {
@@ -67,27 +71,32 @@ export function countOwn(changes: Changes, emoji: string | null): void {
 export function markDeleted(changes: Changes, at: string, by: string): void {
   changes.deleted ??= { at, by };
   delete changes.text;
+  delete changes.sealed;
   changes.counted.reactions = [];
   changes.reacted = [];
 }
 
-function edit(changes: Changes, text: Text): void {
-  const { text: held, deleted } = changes;
+/** `by`: the user who wrote an encrypted edit. */
+function edit(changes: Changes, text: Text, by: string | undefined): void {
+  const { sealed, deleted } = changes;
+  const held = by === undefined ? changes.text : sealed?.[by];
   // The text of a deleted message is not kept, however late the text comes.
   if (!deleted && (!held || isLater(text, held))) {
-    changes.text = text;
+    Object.assign(changes, by === undefined ? { text } : { sealed: { ...sealed, [by]: text } });
   }
 }
 
 /** Returns the message, as some page had it, as it is by now. */
 export function applied(changes: Changes, message: Message): Message {
-  const { text, deleted, counted, reacted } = changes;
+  const { text, deleted, counted, reacted, sealed } = changes;
   if (deleted) {
     return emptied(message, deleted.at, deleted.by);
   }
   const { reactions: _, reactions_seq: __, ...rest } = message;
-  if (text && isLater(text, { version: message.version, editedAt: message.edited_at })) {
-    Object.assign(rest, { body: text.body, version: text.version, edited_at: text.editedAt });
+  for (const edit of [text, sealed?.[message.sender_id]]) {
+    if (edit && message.kind !== "sealed" && isLater(edit, { version: rest.version, editedAt: rest.edited_at })) {
+      Object.assign(rest, { body: edit.body, version: edit.version, edited_at: edit.editedAt });
+    }
   }
   const reactions = reactionsOf(changes);
   const asOf = reacted.at(-1)?.[0] ?? counted.asOf;
@@ -123,6 +132,10 @@ function reactionsOf({ counted, reacted }: Changes): Reaction[] {
 
 /** Returns the message that came. The known text is kept if it is newer. */
 export function keepText(came: Message, held: Message): Message {
+  // The server has no text of an encrypted message.
+  if (came.kind === "sealed" && held.kind !== "sealed") {
+    return held;
+  }
   const of = ({ version, edited_at }: Message) => ({ version, editedAt: edited_at });
   // Each version has one text. A former member gets an empty text if the message was changed after the member left.
   const isKept = isLater(of(held), of(came)) || (!isLater(of(came), of(held)) && came.body === "");

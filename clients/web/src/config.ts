@@ -35,6 +35,17 @@ export interface Config {
   webSocket?: OpenSocket;
   /** How long the client waits for what. */
   timing?: Partial<Timing>;
+  /**
+   * The end-to-end encryption of direct conversations, from `@pigeonhole/client/sealed`. With it, a message to a user
+   * leaves encrypted or not at all. Groups, channels and services stay as they are. Only `open` can have it.
+   */
+  encrypted?: Encryption;
+}
+
+/** The maker of a session with encryption: `Keys`. */
+export interface Encryption {
+  /** Returns a session for these options. @internal */
+  session(options: never, deviceId: string): unknown;
 }
 
 export type OpenSocket = (url: string, protocols: string[]) => Socket;

@@ -19,7 +19,46 @@ export type ClientEvent =
   | FailedEvent
   | StorageEvent
   | NotKeptEvent
-  | ReloadEvent;
+  | ReloadEvent
+  | SecurityEvent
+  | UnreadableEvent;
+
+/** News of the end-to-end encryption: of the keys of another user, or of the user's own devices. */
+interface SecurityEvent {
+  type: "security";
+  notice: Notice;
+}
+
+/** A change, such as `identity_changed`, with the user or the conversation. */
+export interface Notice {
+  notice: string;
+  [field: string]: unknown;
+}
+
+/** An encrypted message that this device can't read, in the place of a `message`. The views have its place. */
+interface UnreadableEvent {
+  type: "unreadable";
+  conversation_id: string;
+  seq: number;
+  sender_id: string;
+  why: Unreadable;
+}
+
+/**
+ * Why this device can't read an encrypted message.
+ *
+ * - `before_join`: it was sent before this device joined the conversation.
+ * - `forged`: the bytes are not what a member sealed here.
+ * - `broken`: the keys of this device don't open it.
+ * - `plain_behind_birth`: it is not encrypted, although the conversation is.
+ * - `later`: it opens once all before it has come.
+ */
+export type Unreadable = "before_join" | "forged" | "broken" | "plain_behind_birth" | "later";
+
+/** An entry without its content. */
+export interface UnreadableMessage extends Message {
+  unreadable?: Unreadable;
+}
 
 /**
  * The next entry of its conversation, in the order of `seq`, each once: a message, a system entry or a change entry

@@ -10,6 +10,7 @@ export { Chat } from "./chat.ts";
 export {
   type Config,
   defaultTiming,
+  type Encryption,
   type OpenSocket,
   type Socket,
   type Timing,

@@ -63,6 +63,8 @@ export class Pigeonhole {
   readonly userId: string;
   /** How the connection is doing. */
   readonly connection: Changing<State>;
+  /** @internal */
+  readonly engine: Engine;
   #actions: Actions;
   #views: OpenViews;
   #events: Events;
@@ -71,6 +73,7 @@ export class Pigeonhole {
 
   /** @internal */
   constructor(engine: Engine, events: Events) {
+    this.engine = engine;
     this.userId = engine.me;
     this.#actions = new Actions(engine);
     this.#views = new OpenViews(engine);
@@ -110,7 +113,7 @@ export class Pigeonhole {
 
   /** Searches the messages on this device for these words, the last one perhaps not complete. The newest come first. */
   search(words: string, limit = 50): Promise<Message[]> {
-    return this.#actions.engine.search(words, limit);
+    return this.engine.search(words, limit);
   }
 
   /**
@@ -119,12 +122,12 @@ export class Pigeonhole {
    * @throws `bad_request`: no such request was refused. A code of the protocol: the server refused it again.
    */
   async again(clientMsgId: string): Promise<SendResult> {
-    return (await this.#actions.engine.again(clientMsgId)) as SendResult;
+    return (await this.engine.again(clientMsgId)) as SendResult;
   }
 
   /** Removes a message or a change that the server refused for good. */
   dismiss(clientMsgId: string): void {
-    this.#actions.engine.say({ dismiss: clientMsgId });
+    this.engine.say({ dismiss: clientMsgId });
   }
 
   /** Cancels a message whose file is being uploaded. Returns `false` if the upload is complete. */
@@ -179,7 +182,7 @@ export class Pigeonhole {
 
   /** Closes the connection. The outbox keeps its content. When it resolves, another client may use the storage. */
   close(): Promise<void> {
-    return this.#actions.engine.close();
+    return this.engine.close();
   }
 }
 

@@ -123,8 +123,8 @@ const MESSAGES = ["text", "image", "file", "voice"];
  * Returns whether a user wrote the entry as a message: it counts as unread, and is drawn. Other entries change a
  * message, record a change of a group (`system`), or are unknown.
  */
-export function counts({ kind }: Pick<Message, "kind">): boolean {
-  return MESSAGES.includes(kind);
+export function counts({ kind, silent }: Pick<Message, "kind" | "silent">): boolean {
+  return MESSAGES.includes(kind) || (kind === "sealed" && !silent);
 }
 
 /** Returns whether the entry changes another one, its target. */

@@ -1,6 +1,14 @@
 // The end-to-end encryption: an entry of its own, so that a page without it loads nothing of it.
 
+import type { Encryption } from "./config.ts";
 import { PigeonholeError } from "./errors.ts";
+import type { Unreadable } from "./events.ts";
+import type { Message } from "./frames.ts";
+import type { Pigeonhole } from "./pigeonhole.ts";
+import { type Keyring, type Opened, type Readiness, SealedSession, type SecurityCall } from "./session/sealing.ts";
+import type { Session, SessionOptions } from "./session/session.ts";
+
+export type { Notice, Unreadable } from "./events.ts";
 
 /** The WebAssembly of the encryption, once loaded. */
 type Sealing = typeof import("./wasm/sealing.js");
@@ -14,13 +22,12 @@ const SEED_BYTES = 32;
  *
  * A page can keep a secret no better than its server and its scripts allow.
  */
-export class Keys {
-  /** @internal */
-  readonly sealing: Sealing;
+export class Keys implements Encryption {
+  #sealing: Sealing;
   #seed: Uint8Array;
 
   private constructor(sealing: Sealing, seed: Uint8Array) {
-    this.sealing = sealing;
+    this.#sealing = sealing;
     this.#seed = seed;
   }
 
@@ -31,7 +38,7 @@ export class Keys {
    * @throws `unsupported`: the platform has no WebAssembly, or the file can't be loaded.
    */
   static async generate(wasm?: BufferSource | URL): Promise<Keys> {
-    return new Keys(await load(wasm), crypto.getRandomValues(new Uint8Array(SEED_BYTES)));
+    return new Keys(await load(wasm), random());
   }
 
   /**
@@ -50,6 +57,88 @@ export class Keys {
   export(): Uint8Array {
     return this.#seed.slice();
   }
+
+  /** @internal */
+  session(options: SessionOptions, deviceId: string): Session {
+    if (options.keeper !== "store") {
+      throw new PigeonholeError("config", "a client with encryption needs a message store: use open");
+    }
+    const rows = JSON.stringify(Object.fromEntries(options.saved.sealing));
+    try {
+      const keyring = new this.#sealing.Keyring(options.me, deviceId, this.#seed, rows, random());
+      return new SealedSession(options, keyringOf(keyring));
+    } catch (cause) {
+      throw new PigeonholeError("config", "the keys of this device can't be used", { cause });
+    }
+  }
+}
+
+/** How a direct conversation is encrypted. `changed`: the identity of the other user is new. */
+export type Lock = "plain" | "sealed" | "changed" | "joining";
+
+/** A device of the user whose keys the server has. */
+export interface OwnDevice {
+  device: string;
+  /** Its credential names the user's identity. */
+  known: boolean;
+  /** The number of its packages that are left. */
+  left: number;
+  /** The day on which the device was last connected. */
+  seen_at: string;
+}
+
+/** The keys of other users, and of the user's own devices, of a client with encryption. */
+export class Security {
+  #pigeonhole: Pigeonhole;
+
+  constructor(pigeonhole: Pigeonhole) {
+    this.#pigeonhole = pigeonhole;
+  }
+
+  /** Returns how the conversation with this user is encrypted. */
+  lock(userId: string): Promise<Lock> {
+    return this.#call({ lock: { peer: userId } });
+  }
+
+  /** Returns the number that both users compare, 12 groups of 5 digits. `undefined`: the user's identity is unknown. */
+  async safetyNumber(userId: string): Promise<string | undefined> {
+    return (await this.#call<string | null>({ safety_number: { peer: userId } })) ?? undefined;
+  }
+
+  /** The user has compared the safety number with this user's. */
+  verify(userId: string): Promise<void> {
+    return this.#call({ verify: { peer: userId } });
+  }
+
+  /** The user agrees to the new identity of this user. Messages that waited leave. */
+  accept(userId: string): Promise<void> {
+    return this.#call({ accept: { peer: userId } });
+  }
+
+  /** Begins the encryption of the conversation with this user anew. */
+  reset(userId: string): Promise<void> {
+    return this.#call({ reset: { peer: userId } });
+  }
+
+  /** Returns the user's devices, as the server listed them after the last connect. */
+  devices(): Promise<OwnDevice[]> {
+    return this.#call({ devices: {} });
+  }
+
+  /** The user no longer has this device. */
+  removeDevice(deviceId: string): Promise<void> {
+    return this.#call({ remove_device: { device: deviceId } });
+  }
+
+  /** The session that has the keys can run in another tab. */
+  async #call<T>(call: SecurityCall["call"]): Promise<T> {
+    const request: SecurityCall = { action: "security", call };
+    return (await this.#pigeonhole.engine.call(request as never)) as T;
+  }
+}
+
+function random(): Uint8Array {
+  return crypto.getRandomValues(new Uint8Array(SEED_BYTES));
 }
 
 async function load(wasm: BufferSource | URL | undefined): Promise<Sealing> {
@@ -64,4 +153,66 @@ async function load(wasm: BufferSource | URL | undefined): Promise<Sealing> {
     const remedy = "serve the file sealing_bg.wasm, and allow 'wasm-unsafe-eval' in the page's CSP";
     throw new PigeonholeError("unsupported", `the encryption can't be loaded: ${remedy}`, { cause });
   }
+}
+
+/** A variant of an enum of Rust, as JSON has it: its name, or one field with its name. */
+type Variant = string | Record<string, unknown>;
+
+/** Returns a keyring of WebAssembly, whose calls and results are JSON. */
+function keyringOf(keyring: InstanceType<Sealing["Keyring"]>): Keyring {
+  const call = (name: string, fields: object = {}) => JSON.parse(keyring.call(JSON.stringify({ [name]: fields })));
+  const notices = (all: Variant[]) =>
+    all.map((one) => {
+      const [name, fields] = variantOf(one);
+      return { notice: name, ...(fields as object) };
+    });
+  return {
+    takeChanges: () => call("take_changes"),
+    connected: () => call("connected"),
+    keysLow: (left) => call("keys_low", { left }),
+    caughtUp: (now) => call("caught_up", { now }),
+    requests: (now) => call("requests", { now }),
+    answered: (key, reply, now) => {
+      const answer = call("answered", { key, ...reply, now });
+      return { notices: notices(answer.notices), entry: answer.entry ?? undefined };
+    },
+    wakeAt: () => call("wake_at") ?? undefined,
+    take: (message, now) => {
+      const taken = call("take", { message, now });
+      const [name, value] = variantOf(taken.shown);
+      return { shown: shownAs(name, value), notices: notices(taken.notices) };
+    },
+    position: (conversation) => call("position", { conversation }) ?? undefined,
+    due: () => call("due"),
+    met: (peer, now) => call("met", { peer, now }),
+    prepare: (peer, now) => {
+      const [name, value] = variantOf(call("prepare", { peer, now }));
+      return (value === undefined ? name : { [name]: value }) as Readiness;
+    },
+    sealed: (peer, id) => call("sealed", { peer, id }) ?? undefined,
+    seal: (peer, id, envelope) => call("seal", { peer, id, ...envelope }),
+    stale: (peer, id, epoch, last_seq, now) => call("stale", { peer, id, epoch, last_seq, now }),
+    sent: (peer, id, seq, now) => call("sent", { peer, id, seq, now }),
+    security: (name, fields) => {
+      const answer = call(name, fields);
+      return name === "lock" ? variantOf(answer)[0] : answer;
+    },
+  };
+}
+
+function shownAs(name: string, value: unknown): Opened {
+  switch (name) {
+    case "plain":
+      return { plain: (value as { message: Message }).message };
+    case "unreadable":
+      return { unreadable: variantOf(value as string)[0] as Unreadable };
+    default:
+      return name as Opened;
+  }
+}
+
+/** Returns the name of a variant in snake case, and its value. */
+function variantOf(variant: Variant): [name: string, value: unknown] {
+  const [name, value] = typeof variant === "string" ? [variant, undefined] : (Object.entries(variant)[0] ?? []);
+  return [(name ?? "").replace(/(?<=.)[A-Z]/g, "_$&").toLowerCase(), value];
 }

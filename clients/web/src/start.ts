@@ -21,8 +21,10 @@ export async function start(config: Config, storage: Storage, keeper: Keeper, ap
   // The configuration can't work, whatever the storage has.
   address(config, config.deviceId ?? uuid());
   const { store, saved } = await openStore(storage, config.userId);
-  const dialer = new Dialer(config, config.deviceId ?? store.deviceId, timing);
-  const session = new Session({ me: config.userId, timing, keeper, saved, random: Math.random, now: clock() });
+  const deviceId = config.deviceId ?? store.deviceId;
+  const dialer = new Dialer(config, deviceId, timing);
+  const options = { me: config.userId, timing, keeper, saved, random: Math.random, now: clock() };
+  const session = (config.encrypted?.session(options as never, deviceId) ?? new Session(options)) as Session;
   const driver = new Driver(session, dialer, store, app);
   if (store.setAside !== undefined) {
     app.tell({ type: "storage", setAside: store.setAside });

@@ -162,6 +162,9 @@ export function plain(event: ClientEvent): Json {
       return { storage: event.setAside };
     case "not_kept":
     case "reload":
+    // No script has encryption.
+    case "security":
+    case "unreadable":
       return { [event.type]: {} };
     case "settings":
       return { settings: event.settings };

@@ -1,5 +1,6 @@
 // The items of a conversation's view.
 
+import type { Unreadable } from "../events.ts";
 import type { Media, Message, Reaction, System } from "../frames.ts";
 import type { Upload } from "../saved.ts";
 import type { Unsent } from "../timeline.ts";
@@ -38,10 +39,14 @@ export interface MessageItem {
   senderId: string;
   /** When the server stored it; until then, when the user wrote it. */
   at: string;
-  /** `text`, `image`, `file` or `voice`. */
+  /** `text`, `image`, `file`, `voice` or `sealed`. */
   kind: string;
   /** The text, with the user's latest edit. Empty if the message is deleted. */
   body: string;
+  /** The message came encrypted. */
+  isSealed: boolean;
+  /** Why this device can't read an encrypted message, whose `kind` is `sealed` then. */
+  unreadable: Unreadable | undefined;
   /** The attachment of a stored message. */
   media: Media | undefined;
   /** The file of the attachment on this device, once it has been downloaded. */

@@ -1,6 +1,6 @@
 // The messages of one conversation, as an interface shows them.
 
-import type { ClientEvent } from "../events.ts";
+import type { ClientEvent, UnreadableMessage } from "../events.ts";
 import type { HistoryResult, Message } from "../frames.ts";
 import type { Side } from "../protocol.ts";
 import type { Queued } from "../saved.ts";
@@ -314,6 +314,8 @@ export class Messages {
       at: shown.sent_at,
       kind: shown.kind,
       body: shown.body,
+      isSealed: shown.epoch !== undefined,
+      unreadable: (shown as UnreadableMessage).unreadable,
       media: shown.media,
       path: shown.media && this.#places.get(seq),
       upload: undefined,
@@ -341,6 +343,8 @@ export class Messages {
       at: unsent.at,
       kind: upload?.kind ?? "text",
       body,
+      isSealed: false,
+      unreadable: undefined,
       media: undefined,
       path: undefined,
       upload,

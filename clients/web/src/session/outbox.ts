@@ -357,7 +357,7 @@ function showsRefusal(queued: Queued, { code }: PigeonholeError): boolean {
 type GroupAction = "create" | "add" | "remove" | "leave" | "role" | "update";
 
 /** The entry as the server has stored it. */
-function ownEntry(me: string, request: StoringRequest, stored: SendResult): Message {
+export function ownEntry(me: string, request: StoringRequest, stored: SendResult): Message {
   const { conversation_id, seq, message_id, sent_at, version } = stored;
   const { client_msg_id } = request;
   const place = { conversation_id, seq, message_id, sender_id: me, sent_at };

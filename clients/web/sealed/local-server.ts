@@ -1,0 +1,44 @@
+// The local server, in a process of its own.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+export class LocalServer {
+  readonly url: string;
+  #process: ChildProcess;
+
+  static async start(): Promise<LocalServer> {
+    const { CARGO = "cargo" } = process.env;
+    const server = spawn(CARGO, ["run", "--quiet", "--", "--port", "0", "--batching-window", "0"], {
+      cwd: fileURLToPath(new URL("../../..", import.meta.url)),
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    for await (const line of createInterface(server.stdout)) {
+      const [, url] = /^demo\s+(http:\S+?)\/(?:\s|$)/.exec(line.trim()) ?? [];
+      if (url !== undefined) {
+        // Its logs are not used, but must be read, or it would block.
+        server.stdout.resume();
+        return new LocalServer(url, server);
+      }
+    }
+    throw new Error("the server has ended before it was ready");
+  }
+
+  private constructor(url: string, process: ChildProcess) {
+    this.url = url;
+    this.#process = process;
+  }
+
+  /** The part of a client's configuration that names this server and a user of it. */
+  async config(userId: string) {
+    const token = async () => (await (await fetch(`${this.url}/token?user=${userId}`)).json()).token as string;
+    return { url: `${this.url.replace("http", "ws")}/v1`, userId, token };
+  }
+
+  async stop(): Promise<void> {
+    const ended = new Promise((resolve) => this.#process.once("exit", resolve));
+    this.#process.kill("SIGKILL");
+    await ended;
+  }
+}

@@ -1,0 +1,675 @@
+// The end-to-end encryption of direct conversations: a session whose requests leave sealed.
+//
+// The keyring makes all decisions, as in the Rust client. The session passes it the entries of the log in order, sends
+// its requests, and writes its rows with everything else of the turn. Only an app with encryption loads this module.
+
+import { PigeonholeError } from "../errors.ts";
+import type { Notice, State, Unreadable, UnreadableMessage } from "../events.ts";
+import { type Conversation, type HistoryResult, limits, type Message, type Problem, type Request } from "../frames.ts";
+import { directConversationId } from "../made-ids.ts";
+import { isChange, isService, kindOf, readHistory, requestFor } from "../protocol.ts";
+import type { StorageChange, StoringRequest } from "../saved.ts";
+import type { Found, Load, LoadId, Write } from "../store/types.ts";
+import type { LinkId, Step } from "./core.ts";
+import { ownEntry } from "./outbox.ts";
+import { type Asker, Requests } from "./requests.ts";
+import { Session, type SessionOptions } from "./session.ts";
+import type { CallRequest, CallResult, Waiter } from "./waiter.ts";
+
+/** The outcome of an entry. `own`: this device sealed it, and the outbox has its text. `later`: no outcome yet. */
+export type Opened = { plain: Message } | "own" | "nothing" | "later" | { unreadable: Unreadable };
+
+export interface Sealed {
+  epoch: number;
+  /** Base64. */
+  body: string;
+  silent: boolean;
+}
+
+export type Readiness = "ready" | "waits" | { held: string } | { refused: string };
+
+/** The plaintext of a message, as its author wrote it. */
+export interface Envelope {
+  kind: string;
+  body: string;
+  at: string;
+  after: number;
+  fields: Record<string, unknown>;
+}
+
+/** The outcome of a reply. `entry`: the own commit that the server has stored, and sends to other connections only. */
+export interface Answered {
+  notices: Notice[];
+  entry: Message | undefined;
+}
+
+/** The keys of this device, in WebAssembly. Rows and bytes are base64, times milliseconds since 1970. */
+export interface Keyring {
+  takeChanges(): [key: string, value: string | null][];
+  connected(): void;
+  keysLow(left: number): void;
+  requests(nowMs: number): [key: unknown, request: Request][];
+  answered(key: unknown, reply: { result: unknown } | { problem: Problem }, nowMs: number): Answered;
+  wakeAt(): number | undefined;
+  /** The client has everything that was pending. */
+  caughtUp(nowMs: number): void;
+  /** The conversations whose log is to be requested, at least up to this `seq`. */
+  due(): [conversation: string, seq: number][];
+  /** The chat list has an encrypted conversation with this user. */
+  met(peer: string, nowMs: number): void;
+  take(entry: Message, nowMs: number): { shown: Opened; notices: Notice[] };
+  position(conversation: string): number | undefined;
+  prepare(peer: string, nowMs: number): Readiness;
+  seal(peer: string, clientMsgId: string, envelope: Envelope): Sealed;
+  sealed(peer: string, clientMsgId: string): Sealed | undefined;
+  stale(peer: string, clientMsgId: string, epoch: number, lastSeq: number, nowMs: number): void;
+  /** The message is stored at this `seq` and told, or refused for good. */
+  sent(peer: string, clientMsgId: string, seq: number | undefined, nowMs: number): void;
+  /** A call of the app. */
+  security(name: string, fields: object): unknown;
+}
+
+/** A call of the app to the keyring, in the form of a request. */
+export interface SecurityCall {
+  action: "security";
+  /** One field, by the name of the call. */
+  call: Record<string, Record<string, string>>;
+}
+
+/** A request of the outbox with something that only the other user may read. */
+type Content = Extract<StoringRequest, { action: "send" | "edit" | "react" }>;
+
+/** A request that is not sealed yet. */
+interface Waiting {
+  request: Content;
+  asker: Asker;
+  lostUntil: number;
+}
+
+/** A sealed request whose place in the log has not come. The outbox keeps its text until then. */
+interface Own {
+  peer: string;
+  request: Content;
+  sealed: Sealed;
+  /** The app has its entry, at this `seq`. */
+  toldAt: number | undefined;
+  /** The server has it. */
+  isDone: boolean;
+}
+
+/** Reads by the session have numbers from here on, and those of views lower ones. */
+const FIRST_LOAD = 2 ** 50;
+
+export class SealedSession extends Session {
+  override readonly requests: SealedRequests;
+  #keyring: Keyring;
+  /** The rows of the keyring, as the store has them. */
+  #rows: Map<string, string>;
+  #link: LinkId | undefined;
+  /** Requests of the keyring whose connection ended before the reply. */
+  #again: [key: unknown, request: Request][] = [];
+  #waiting: Waiting[] = [];
+  #own = new Map<string, Own>();
+  /** The other users of direct conversations. */
+  #peers = new Map<string, string>();
+  /** Conversations in which the keyring has taken less than the app has passed. */
+  #behind = new Set<string>();
+  #opening = new Set<string>();
+  /** The ids of messages to which requests refer, once the store was read, by conversation and `seq`. */
+  #targets = new Map<string, string | undefined>();
+  #loads = new Map<LoadId, string>();
+  #lastLoad = FIRST_LOAD;
+
+  constructor(options: SessionOptions, keyring: Keyring) {
+    super(options);
+    this.#keyring = keyring;
+    this.#rows = new Map(options.saved.sealing);
+    this.requests = new SealedRequests(this);
+    // The stored rows have the peers of conversations.
+    this.#load("", { load: "start" });
+  }
+
+  // Turns.
+
+  override takeStep(): Step {
+    const link = this.links.current();
+    if (link !== undefined) {
+      if (link !== this.#link) {
+        this.#keyring.connected();
+        this.#findBehind();
+      }
+      this.#sealWaiting();
+      this.#askDue();
+    }
+    this.#link = link;
+    for (const [conversation, seq] of this.#keyring.due()) {
+      this.#endsAt(conversation, seq);
+    }
+    for (const [key, value] of this.#keyring.takeChanges()) {
+      // The keyring names a row that it touched. The same row again would be one more turn, and that one another.
+      if (this.#rows.get(key) !== (value ?? undefined)) {
+        this.mustLast();
+        this.store({ sealing: { key, value: value ?? undefined } });
+        this.#remember(key, value);
+      }
+    }
+    return super.takeStep();
+  }
+
+  #remember(key: string, value: string | null): void {
+    if (value === null) {
+      this.#rows.delete(key);
+    } else {
+      this.#rows.set(key, value);
+    }
+  }
+
+  override nextTick(): number {
+    const wakeAt = this.#keyring.wakeAt();
+    const wake = wakeAt === undefined ? Number.POSITIVE_INFINITY : this.now + Math.max(wakeAt - this.#nowMs, 0);
+    return this.links.current() === undefined ? super.nextTick() : Math.min(super.nextTick(), wake);
+  }
+
+  override call<R extends CallRequest>(request: R, waiter: Waiter<CallResult<R>>, now: number): void {
+    const { action, call } = request as unknown as SecurityCall;
+    if (action !== "security") {
+      super.call(request, waiter, now);
+      return;
+    }
+    for (const [name, fields] of Object.entries(call)) {
+      const answer = this.#keyring.security(name, { ...fields, now: this.#nowMs });
+      this.answer(waiter, answer as CallResult<R>);
+    }
+  }
+
+  override received(link: LinkId, text: string, now: number): void {
+    super.received(link, text, now);
+    if (text.includes('"keys.low"')) {
+      const { type, left } = JSON.parse(text) as { type?: unknown; left?: unknown };
+      if (type === "keys.low" && typeof left === "number") {
+        this.#keyring.keysLow(left);
+      }
+    }
+  }
+
+  get #nowMs(): number {
+    return Date.parse(this.wall);
+  }
+
+  #tellAll(notices: Notice[]): void {
+    for (const notice of notices) {
+      this.tell({ type: "security", notice });
+    }
+  }
+
+  override tellState(state: State): void {
+    if (state.state === "caught_up") {
+      this.#keyring.caughtUp(this.#nowMs);
+    }
+    super.tellState(state);
+  }
+
+  // Requests.
+
+  #askDue(): void {
+    for (const [key, request] of [...this.#again.splice(0), ...this.#keyring.requests(this.#nowMs)]) {
+      this.requests.askClear(request, {
+        answered: (result) => {
+          this.#answered(key, { result });
+          return true;
+        },
+        refused: (error) => {
+          const { code, message } = error;
+          const problem = this.requests.problem ?? ({ code, message, retryable: false } as Problem);
+          this.#answered(key, { problem });
+        },
+        lost: () => this.#again.push([key, request]),
+      });
+    }
+    for (const id of this.#behind) {
+      this.#openRest(id);
+    }
+    this.#behind.clear();
+  }
+
+  #answered(key: unknown, reply: { result: unknown } | { problem: Problem }): void {
+    const { notices, entry } = this.#keyring.answered(key, reply, this.#nowMs);
+    this.#tellAll(notices);
+    if (entry) {
+      this.conversations.arrived(entry, false);
+    }
+    this.#findBehind();
+  }
+
+  /** Takes a request of the outbox. Returns `false` if it leaves as it is. */
+  hold(request: Request, asker: Asker, lostUntil: number): boolean {
+    if (!isContent(request) || ("conversation_id" in request && kindOf(request.conversation_id) !== "direct")) {
+      return false;
+    }
+    const peer = this.#peerOf(request);
+    if (peer !== undefined) {
+      this.#meet(directConversationId(this.me, peer), peer);
+    }
+    // A service has no keys.
+    if (peer !== undefined && isService(peer)) {
+      return false;
+    }
+    this.#waiting.push({ request, asker, lostUntil });
+    return true;
+  }
+
+  #sealWaiting(): void {
+    for (const waiting of this.#waiting.splice(0)) {
+      const { request, asker } = waiting;
+      const peer = this.#peerOf(request);
+      const sealed = peer === undefined ? undefined : this.#seal(peer, request);
+      if (peer === undefined || sealed === undefined) {
+        this.#waiting.push(waiting);
+      } else if (sealed instanceof PigeonholeError) {
+        asker.refused(sealed);
+      } else {
+        this.#send(peer, waiting, sealed);
+      }
+    }
+  }
+
+  /** Returns the bytes that leave, always the same. `undefined`: not now. */
+  #seal(peer: string, request: Content): Sealed | PigeonholeError | undefined {
+    const { client_msg_id } = request;
+    const known = this.#keyring.sealed(peer, client_msg_id);
+    if (known) {
+      return known;
+    }
+    if (request.action === "send" && request.media) {
+      return new PigeonholeError("encryption_required", "files can't be encrypted yet");
+    }
+    const readiness = this.#keyring.prepare(peer, this.#nowMs);
+    if (typeof readiness === "object" && "refused" in readiness) {
+      return new PigeonholeError(readiness.refused as "no_keys", "the message can't be encrypted");
+    }
+    const envelope = readiness === "ready" ? this.#envelope(peer, request) : undefined;
+    try {
+      return envelope && this.#keyring.seal(peer, client_msg_id, envelope);
+    } catch (cause) {
+      return new PigeonholeError("too_large", "the message can't be encrypted", { cause });
+    }
+  }
+
+  #send(peer: string, waiting: Waiting, sealed: Sealed): void {
+    const { request, asker, lostUntil } = waiting;
+    const { client_msg_id } = request;
+    const { epoch, body, silent } = sealed;
+    const own: Own = { peer, request, sealed, toldAt: undefined, isDone: false };
+    this.#own.set(client_msg_id, own);
+    const target = "to" in request ? { to: request.to } : { conversation_id: request.conversation_id };
+    const bytes = { kind: "sealed", epoch, body, ...(silent ? { silent } : {}) } as const;
+    this.requests.askClear(
+      { action: "send", ...target, client_msg_id, ...bytes },
+      {
+        answered: (result) => {
+          const isRead = asker.answered(result);
+          const { conversation_id, seq } = result as { conversation_id: string; seq: number };
+          if (isRead && this.conversations.shown(conversation_id) >= seq) {
+            // An earlier run told it.
+            this.#told(client_msg_id, own, seq);
+          }
+          return isRead;
+        },
+        refused: (error, retryAfter) => {
+          const { problem } = this.requests;
+          if (error.code === "stale_epoch" && problem) {
+            this.#stale(peer, client_msg_id, problem);
+            this.#waiting.push({ ...waiting, lostUntil: 0 });
+          } else {
+            this.#own.delete(client_msg_id);
+            this.#keyring.sent(peer, client_msg_id, undefined, this.#nowMs);
+            asker.refused(error, retryAfter);
+          }
+        },
+        lost: (runsUntil) => asker.lost(runsUntil),
+      },
+      lostUntil,
+    );
+  }
+
+  /** The conversation has another epoch. The message is sealed anew, once the log has come up to its end. */
+  #stale(peer: string, clientMsgId: string, { conversation_id, epoch = 0, last_seq = 0 }: Problem): void {
+    this.#own.delete(clientMsgId);
+    this.#keyring.stale(peer, clientMsgId, epoch, last_seq, this.#nowMs);
+    if (conversation_id !== undefined) {
+      this.#endsAt(conversation_id, last_seq);
+    }
+  }
+
+  /** The conversation has entries up to here. */
+  #endsAt(conversation_id: string, last_seq: number): void {
+    const delivered_seq = this.conversations.shown(conversation_id);
+    if (last_seq > delivered_seq) {
+      this.conversations.row({ conversation_id, last_seq, delivered_seq } as Conversation);
+    }
+  }
+
+  #peerOf(request: Content): string | undefined {
+    return "to" in request ? request.to : this.#peers.get(request.conversation_id);
+  }
+
+  /** Returns the plaintext of a request, or `undefined` while the store is read for the message to which it refers. */
+  #envelope(peer: string, request: Content): Envelope | undefined {
+    const id = directConversationId(this.me, peer);
+    const queued = this.outbox.waiting().find(({ clientMsgId }) => clientMsgId === request.client_msg_id);
+    const [at, after] = [queued?.madeAt ?? this.wall, this.conversations.shown(id)];
+    const body = request.action === "react" ? "" : request.body;
+    const seq = request.action === "send" ? request.reply_to : request.seq;
+    const fields: Record<string, unknown> = {};
+    if (seq !== undefined) {
+      const name = `${id} ${seq}`;
+      if (!this.#targets.has(name)) {
+        this.#load(name, { load: "window", conversation_id: id, side: { after_seq: seq - 1 } });
+        return undefined;
+      }
+      const client_msg_id = this.#targets.get(name);
+      const to = { seq, ...(client_msg_id === undefined ? {} : { client_msg_id }) };
+      fields[request.action === "send" ? "reply_to" : "to"] = to;
+      this.#targets.delete(name);
+    }
+    if (request.action === "react") {
+      fields.emoji = request.emoji;
+    }
+    if (request.action === "send" && request.mentions) {
+      fields.mentions = request.mentions;
+    }
+    const kind = { send: "text", edit: "edit", react: "reaction" }[request.action];
+    return { kind, body, at, after, fields };
+  }
+
+  #load(name: string, what: Load): void {
+    if ([...this.#loads.values()].includes(name)) {
+      return;
+    }
+    this.#lastLoad += 1;
+    this.#loads.set(this.#lastLoad, name);
+    this.output({ do: "load", load: this.#lastLoad, what });
+  }
+
+  override loaded(load: LoadId, found: Found, now: number): void {
+    const name = this.#loads.get(load);
+    if (name === undefined) {
+      super.loaded(load, found, now);
+      return;
+    }
+    this.#loads.delete(load);
+    if (found.found === "start") {
+      for (const row of found.chats) {
+        this.#meetRow(row);
+      }
+    } else {
+      const messages = found.found === "window" ? found.window.messages : [];
+      const target = messages.find(({ conversation_id, seq }) => name === `${conversation_id} ${seq}`);
+      this.#targets.set(name, target?.client_msg_id);
+    }
+  }
+
+  #meetRow({ conversation_id, peer_id, encrypted }: Conversation): void {
+    this.#meet(conversation_id, peer_id);
+    if (encrypted && peer_id !== undefined) {
+      this.#keyring.met(peer_id, this.#nowMs);
+    }
+  }
+
+  #meet(conversation: string, peer: string | undefined): void {
+    if (peer !== undefined && conversation === directConversationId(this.me, peer)) {
+      this.#peers.set(conversation, peer);
+    }
+  }
+
+  // The log.
+
+  override handOver(message: Message, missed: boolean): void {
+    if (kindOf(message.conversation_id) === "direct") {
+      const { shown, notices } = this.#take(message);
+      this.#tellAll(notices);
+      this.#deliver(this.#content(message, shown), missed);
+    } else {
+      super.handOver(message, missed);
+    }
+  }
+
+  #take(message: Message): { shown: Opened; notices: Notice[] } {
+    const { conversation_id: id, seq, sender_id } = message;
+    this.#meet(id, sender_id === this.me ? undefined : sender_id);
+    const position = this.#keyring.position(id);
+    if (position !== undefined && position < seq - 1) {
+      // The entries that the app has passed come first.
+      this.#behind.add(id);
+      return { shown: "later", notices: [] };
+    }
+    // The reply to an own request has come as what the user wrote.
+    const own = message.kind === "sealed" ? undefined : this.#ownOf(message);
+    const bytes = own && { kind: "sealed", body: own.sealed.body, epoch: own.sealed.epoch };
+    return this.#keyring.take({ ...message, ...bytes }, this.#nowMs);
+  }
+
+  #ownOf({ sender_id, client_msg_id }: Message): Own | undefined {
+    return sender_id === this.me && client_msg_id !== undefined ? this.#own.get(client_msg_id) : undefined;
+  }
+
+  #content(message: Message, shown: Opened): Message {
+    if (shown === "own") {
+      return this.#ownText(message) ?? unreadable(message, "broken");
+    }
+    if (shown === "nothing") {
+      return withoutBytes(message);
+    }
+    if (shown === "later") {
+      return unreadable(message, "later");
+    }
+    return "plain" in shown ? shown.plain : unreadable(message, shown.unreadable);
+  }
+
+  /** Returns the own message that this device sealed, from the outbox: an author can't open the bytes. */
+  #ownText(entry: Message): Message | undefined {
+    const { client_msg_id: id, epoch, silent } = entry;
+    if (id === undefined) {
+      return undefined;
+    }
+    const own = this.#own.get(id);
+    const request = own?.request ?? this.#queued(id);
+    if (!request || !isContent(request)) {
+      return undefined;
+    }
+    if (own) {
+      this.#told(id, own, entry.seq);
+    }
+    const { conversation_id, seq, message_id, sent_at } = entry;
+    const version = request.action === "edit" ? { version: seq } : {};
+    const stored = { conversation_id, seq, message_id, sent_at, duplicate: false, ...version };
+    const outer = { epoch: own?.sealed.epoch ?? epoch, silent: own?.sealed.silent || silent };
+    const { epoch: sealedAt, silent: isSilent } = outer;
+    return {
+      ...ownEntry(this.me, request, stored),
+      ...(sealedAt === undefined ? {} : { epoch: sealedAt }),
+      ...(isSilent ? { silent: true } : {}),
+    };
+  }
+
+  #queued(id: string): StoringRequest | undefined {
+    const queued = this.outbox.waiting().find(({ clientMsgId }) => clientMsgId === id);
+    return queued && requestFor(queued);
+  }
+
+  /** The app has an own entry: nothing of it need be kept, once the server has replied. */
+  #told(clientMsgId: string, own: Own, seq: number): void {
+    own.toldAt = seq;
+    this.#settle(clientMsgId, own);
+  }
+
+  #settle(clientMsgId: string, own: Own): void {
+    if (own.toldAt !== undefined && own.isDone && this.#own.delete(clientMsgId)) {
+      this.#keyring.sent(own.peer, clientMsgId, own.toldAt, this.#nowMs);
+      super.save({ done: clientMsgId });
+    }
+  }
+
+  /** A text leaves the outbox once it has its place in the log, since no user can open its bytes here. */
+  override save(change: StorageChange): void {
+    const own = "done" in change ? this.#own.get(change.done) : undefined;
+    if (own && "done" in change) {
+      own.isDone = true;
+      this.#settle(change.done, own);
+    } else {
+      super.save(change);
+    }
+  }
+
+  #deliver(message: Message, missed: boolean): void {
+    const why = whyUnreadable(message);
+    if (message.kind === "commit" || why) {
+      this.#pass(message);
+      if (why) {
+        const { conversation_id, seq, sender_id } = message;
+        this.tell({ type: "unreadable", conversation_id, seq, sender_id, why });
+      }
+    } else {
+      super.handOver(message, missed);
+    }
+  }
+
+  /** Takes an entry that is no event for the app. */
+  #pass(message: Message): void {
+    this.store({ entry: message });
+    this.views.event({ type: "message", message, missed: false }, this.now);
+  }
+
+  /** Hides the bytes of a page. The entries come in their order, once the keyring has opened them. */
+  override store(write: Write): void {
+    if ("row" in write && write.row.kind !== "channel") {
+      this.#meetRow(write.row);
+    }
+    if ("page" in write && kindOf(write.page.conversation_id) === "direct") {
+      const { conversation_id: id, page } = write.page;
+      const shown = this.conversations.shown(id);
+      for (const [at, message] of page.messages.entries()) {
+        if (message.kind === "sealed") {
+          page.messages[at] = unreadable(message, message.seq <= shown ? "before_join" : "later");
+        } else if (message.kind === "commit") {
+          page.messages[at] = withoutBytes(message);
+        }
+      }
+      this.#endsAt(id, page.last_seq);
+    }
+    super.store(write);
+  }
+
+  /** Finds the conversations that the keyring has joined below what the app has passed. */
+  #findBehind(): void {
+    for (const id of this.conversations.known()) {
+      const position = this.#keyring.position(id);
+      if (position !== undefined && position < this.conversations.shown(id)) {
+        this.#behind.add(id);
+      }
+    }
+  }
+
+  /** Requests entries that the keyring has not taken, although the app has passed them. */
+  #openRest(id: string): void {
+    const after_seq = this.#keyring.position(id);
+    if (after_seq === undefined || this.#opening.has(id)) {
+      return;
+    }
+    this.#opening.add(id);
+    this.requests.askClear(
+      { action: "history", conversation_id: id, after_seq, limit: limits.HISTORY_LIMIT_MAX },
+      {
+        answered: (result) => {
+          const page = readHistory(result);
+          if (page) {
+            this.#opening.delete(id);
+            this.#openPage(id, page);
+          }
+          return page !== undefined;
+        },
+        refused: () => this.#opening.delete(id),
+        lost: () => {
+          this.#opening.delete(id);
+          this.#behind.add(id);
+        },
+      },
+    );
+  }
+
+  /** Opens entries that the app has passed. The app gets them from the store and in views, and not as events. */
+  #openPage(id: string, { messages }: HistoryResult): void {
+    const before = this.#keyring.position(id);
+    const shown = this.conversations.shown(id);
+    for (const message of messages.filter(({ seq }) => seq <= shown)) {
+      const taken = this.#keyring.take(message, this.#nowMs);
+      this.#tellAll(taken.notices);
+      if (taken.shown === "later") {
+        break;
+      }
+      this.#pass(this.#content(message, taken.shown));
+    }
+    const after = this.#keyring.position(id);
+    if (after !== undefined && after > (before ?? -1) && after < shown) {
+      this.#behind.add(id);
+    }
+  }
+}
+
+/** Requests, those of the outbox with something to read sealed. */
+class SealedRequests extends Requests {
+  /** The last refusal. */
+  problem: Problem | undefined;
+  #sealing: SealedSession;
+
+  constructor(session: SealedSession) {
+    super(session);
+    this.#sealing = session;
+  }
+
+  override ask(request: Request, asker: Asker, lostUntil = 0): void {
+    if (!this.#sealing.hold(request, asker, lostUntil)) {
+      super.ask(request, asker, lostUntil);
+    }
+  }
+
+  /** Sends a request as it is. */
+  askClear(request: Request, asker: Asker, lostUntil = 0): void {
+    super.ask(request, asker, lostUntil);
+  }
+
+  override refused(id: string | undefined, problem: Problem): void {
+    this.problem = problem;
+    super.refused(id, problem);
+    this.problem = undefined;
+  }
+}
+
+function isContent(request: Request): request is Content {
+  return request.action === "send" || request.action === "edit" || request.action === "react";
+}
+
+/** Puts the reason in the place of the content. */
+function unreadable(message: Message, why: Unreadable): UnreadableMessage {
+  const {
+    media: _,
+    reply_to: __,
+    mentions: ___,
+    reactions: ____,
+    version: _____,
+    edited_at: ______,
+    ...rest
+  } = message;
+  const silent = message.silent || isChange(message);
+  return { ...rest, kind: "sealed", body: "", unreadable: why, ...(silent ? { silent: true } : {}) };
+}
+
+/** Returns the reason, of an entry that could not be read. */
+function whyUnreadable({ silent, unreadable }: UnreadableMessage): Unreadable | undefined {
+  return silent ? undefined : unreadable;
+}
+
+/** Returns the entry of a commit without what only the keyring needs. */
+function withoutBytes({ commit: _, welcome: __, tree: ___, ...message }: Message): Message {
+  return { ...message, body: "" };
+}

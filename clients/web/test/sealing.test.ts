@@ -1,0 +1,368 @@
+// The session with encryption, with a keyring of made-up ciphertext: frames, events and writes.
+
+import { expect, it } from "vitest";
+import { defaultTiming } from "../src/config.ts";
+import type { ClientEvent, Notice, UnreadableMessage } from "../src/events.ts";
+import type { Message, Problem, Request } from "../src/frames.ts";
+import { directConversationId } from "../src/made-ids.ts";
+import { nothingSaved, type Saved } from "../src/saved.ts";
+import type { Step } from "../src/session/core.ts";
+import {
+  type Envelope,
+  type Keyring,
+  type Opened,
+  type Readiness,
+  type Sealed,
+  SealedSession,
+} from "../src/session/sealing.ts";
+import { memoryStorage } from "../src/store/memory.ts";
+import { Store } from "../src/store/store.ts";
+import { Timeline } from "../src/timeline.ts";
+import { message } from "./server.ts";
+
+const ID = directConversationId("alice", "bob");
+
+/** Needs `group_info` before the first message. Its ciphertext is the envelope in hexadecimal. */
+class FakeKeyring implements Keyring {
+  epoch = 1;
+  isReady = false;
+  joinedAt = 0;
+  at = 0;
+  #sealed = new Map<string, Sealed>();
+  #isAsked = false;
+  #requests: [string, Request][] = [];
+  #changes: [string, string | null][] = [];
+
+  takeChanges() {
+    return this.#changes.splice(0);
+  }
+
+  connected() {}
+
+  keysLow(left: number) {
+    this.#changes.push(["low", String(left)]);
+  }
+
+  requests() {
+    return this.#requests.splice(0);
+  }
+
+  answered(key: string, reply: { result: unknown } | { problem: Problem }) {
+    this.isReady = "result" in reply;
+    this.#changes.push([key, "answered"]);
+    return { notices: [{ notice: "joined" }], entry: undefined };
+  }
+
+  wakeAt() {
+    return undefined;
+  }
+
+  position() {
+    return this.joinedAt > 0 ? this.at : undefined;
+  }
+
+  take({ seq, kind, body, sender_id, ...rest }: Message): { shown: Opened; notices: Notice[] } {
+    this.at = seq;
+    this.#changes.push(["at", String(seq)]);
+    return { shown: this.#open({ ...rest, seq, kind, body, sender_id }), notices: [] };
+  }
+
+  #open(entry: Message): Opened {
+    if (entry.kind === "commit") {
+      return "nothing";
+    }
+    if (entry.kind !== "sealed") {
+      return entry.kind === "delete" ? { plain: entry } : { unreadable: "plain_behind_birth" };
+    }
+    if (entry.sender_id === "alice") {
+      return "own";
+    }
+    const json = Buffer.from(entry.body, "hex").toString();
+    return json === "" ? { unreadable: "broken" } : { plain: { ...entry, ...JSON.parse(json) } };
+  }
+
+  prepare(peer: string): Readiness {
+    if (!this.isReady && !this.#isAsked) {
+      this.#isAsked = true;
+      this.#requests.push(["birth", { action: "group_info", to: peer }]);
+    }
+    return this.isReady ? "ready" : "waits";
+  }
+
+  seal(_: string, clientMsgId: string, { kind, body, fields }: Envelope): Sealed {
+    const bytes = Buffer.from(JSON.stringify({ kind, body, fields })).toString("hex");
+    const sealed = { epoch: this.epoch, body: bytes, silent: kind !== "text" };
+    this.#sealed.set(clientMsgId, sealed);
+    this.#changes.push([clientMsgId, bytes]);
+    return sealed;
+  }
+
+  caughtUp() {}
+
+  due(): [string, number][] {
+    return [];
+  }
+
+  met() {}
+
+  sealed(_: string, clientMsgId: string) {
+    return this.#sealed.get(clientMsgId);
+  }
+
+  stale(_: string, clientMsgId: string, epoch: number) {
+    this.#sealed.delete(clientMsgId);
+    this.epoch = epoch;
+  }
+
+  security(name: string, fields: object) {
+    return { name, ...fields };
+  }
+
+  sent(_: string, clientMsgId: string) {
+    this.#sealed.delete(clientMsgId);
+    this.#changes.push([clientMsgId, null]);
+  }
+}
+
+function start(keyring: FakeKeyring, saved: Saved = nothingSaved()) {
+  const options = { me: "alice", timing: defaultTiming, keeper: "store", saved, random: () => 0, now: 0 } as const;
+  const session = new SealedSession(options, keyring);
+  session.tick(0);
+  const first = turn(session);
+  const load = first.outputs.find((output) => output.do === "load");
+  session.loaded(load?.do === "load" ? load.load : 0, { found: "start", chats: [], channels: [], drafts: [] }, 0);
+  session.opened(1, 0);
+  reply(session, "1", { messages: [], more: false });
+  reply(session, "2", { conversations: [], next_cursor: null });
+  return { session, first: turn(session) };
+}
+
+/** The results of the turn, as a driver gets them. */
+function turn(session: SealedSession): Step & { frames: (Request & { id: string })[]; told: ClientEvent[] } {
+  const all: Step = { writes: [], lasting: false, outputs: [] };
+  for (let step = session.takeStep(); step.writes.length + step.outputs.length > 0; step = session.takeStep()) {
+    expect(all.outputs.length).toBeLessThan(100);
+    all.writes.push(...step.writes);
+    all.outputs.push(...step.outputs);
+  }
+  const frames = all.outputs.flatMap((output) => (output.do === "send" ? [JSON.parse(output.frame)] : []));
+  const told = all.outputs.flatMap((output) => (output.do === "tell" ? [output.event] : []));
+  return { ...all, frames, told };
+}
+
+function idOf({ frames }: ReturnType<typeof turn>, action: string): string {
+  return frames.find((frame) => frame.action === action)?.id ?? "";
+}
+
+function reply(session: SealedSession, id: string, result: unknown): void {
+  session.received(1, JSON.stringify({ type: "reply", id, result }), session.now);
+}
+
+function arrive(session: SealedSession, ...messages: Message[]): void {
+  session.received(1, JSON.stringify({ type: "messages.new", messages }), session.now);
+}
+
+function entry(seq: number, fields: Partial<Message>): Message {
+  return { ...message(seq, ""), conversation_id: ID, sender_id: "bob", ...fields };
+}
+
+const sealedAs = (kind: string, body: string, fields = {}) =>
+  Buffer.from(JSON.stringify({ kind, body, fields })).toString("hex");
+const stored = (seq: number) => ({ ...entry(seq, {}), duplicate: false });
+const texts = (events: ClientEvent[]) =>
+  events.flatMap((event) => (event.type === "message" ? [`${event.message.seq} ${event.message.body}`] : []));
+const rows = ({ writes }: Step) => writes.flatMap((write) => ("sealing" in write ? [write.sealing.key] : []));
+const done = ({ writes }: Step) =>
+  writes.flatMap((write) => ("change" in write && "done" in write.change ? [write.change.done] : []));
+
+/** Bob and alice have chatted before, up to entry 1. */
+function chatting() {
+  const keyring = new FakeKeyring();
+  keyring.isReady = true;
+  const { session } = start(keyring);
+  arrive(session, entry(1, { kind: "commit", epoch: 1 }));
+  keyring.joinedAt = 1;
+  turn(session);
+  return { keyring, session };
+}
+
+it("a message leaves once the keyring is ready, sealed, with its rows in the same turn", () => {
+  const { session } = start(new FakeKeyring());
+  session.keep({ clientMsgId: "m1", target: { to: "bob" }, body: "a secret" }, undefined, 0);
+  const asked = turn(session);
+  expect(asked.frames).toEqual([{ action: "group_info", to: "bob", id: "3" }]);
+  reply(session, "3", {});
+  const step = turn(session);
+  const body = sealedAs("text", "a secret");
+  expect(step.frames).toEqual([
+    { action: "send", to: "bob", client_msg_id: "m1", kind: "sealed", epoch: 1, body, id: "4" },
+  ]);
+  expect(step.told).toContainEqual({ type: "security", notice: { notice: "joined" } });
+  expect(rows(step)).toEqual(["birth", "m1"]);
+});
+
+it("edits and reactions leave sealed too, and name the author's id of their target", () => {
+  const { session } = chatting();
+  arrive(session, entry(2, { kind: "sealed", epoch: 1, body: sealedAs("text", "hi") }));
+  turn(session);
+  const request = { action: "react", conversation_id: ID, client_msg_id: "r1", seq: 2, emoji: "👍" } as const;
+  session.keep({ clientMsgId: "r1", request }, undefined, 0);
+  const [load] = turn(session).outputs.filter((output) => output.do === "load");
+  const found = {
+    messages: [entry(2, { kind: "text", client_msg_id: "b1" })],
+    spans: [{ from: 1, to: 2 }],
+  };
+  const number = load?.do === "load" ? load.load : 0;
+  session.loaded(number, { found: "window", window: found, members: [], places: new Map() }, 0);
+  const [frame] = turn(session).frames;
+  const fields = { to: { seq: 2, client_msg_id: "b1" }, emoji: "👍" };
+  expect(frame).toMatchObject({ action: "send", kind: "sealed", silent: true, body: sealedAs("reaction", "", fields) });
+});
+
+it("nothing of a group, a channel, a service or a delete is sealed", () => {
+  const { session } = chatting();
+  session.keep({ clientMsgId: "m1", target: { conversation_id: "gr_1" }, body: "to all" }, undefined, 0);
+  session.keep({ clientMsgId: "m2", target: { to: "@shop" }, body: "to a service" }, undefined, 0);
+  const request = { action: "delete", conversation_id: ID, client_msg_id: "d1", seq: 1 } as const;
+  session.keep({ clientMsgId: "d1", request }, undefined, 0);
+  expect(turn(session).frames.map((frame) => [frame.action, "kind" in frame ? frame.kind : undefined])).toEqual([
+    ["send", "text"],
+    ["send", "text"],
+    ["delete", undefined],
+  ]);
+});
+
+it("the text of an own message stays in the outbox until its place in the log has come", () => {
+  const { session } = chatting();
+  session.keep({ clientMsgId: "m1", target: { to: "bob" }, body: "mine" }, undefined, 0);
+  reply(session, idOf(turn(session), "send"), stored(3));
+  // Entry 2 is missing.
+  const early = turn(session);
+  expect([texts(early.told), done(early)]).toEqual([[], []]);
+  arrive(session, entry(2, { kind: "sealed", epoch: 1, body: sealedAs("text", "theirs") }));
+  const step = turn(session);
+  expect([texts(step.told), done(step)]).toEqual([["2 theirs", "3 mine"], ["m1"]]);
+  expect(rows(step)).toEqual(["at", "at", "m1"]);
+});
+
+it("the same bytes are repeated after a restart, and an own entry of the log has the text of the outbox", () => {
+  const { keyring, session } = chatting();
+  session.keep({ clientMsgId: "m1", target: { to: "bob" }, body: "mine" }, undefined, 0);
+  const [before] = turn(session).frames;
+  const saved = nothingSaved();
+  saved.outbox.push({ clientMsgId: "m1", target: { to: "bob" }, body: "mine" });
+  saved.held.set(ID, 1);
+  keyring.isReady = false;
+  const second = start(keyring, saved);
+  expect(second.first.frames.filter(({ action }) => action === "send")).toEqual([
+    { ...before, id: expect.any(String) },
+  ]);
+  const body = sealedAs("text", "mine");
+  arrive(second.session, entry(2, { sender_id: "alice", kind: "sealed", epoch: 1, body, client_msg_id: "m1" }));
+  const step = turn(second.session);
+  expect([texts(step.told), done(step)]).toEqual([["2 mine"], []]);
+  reply(second.session, idOf(second.first, "send"), stored(2));
+  expect(done(turn(second.session))).toEqual(["m1"]);
+});
+
+it("what is stale is sealed anew under its id, and the log is requested up to its end", () => {
+  const { session } = chatting();
+  session.keep({ clientMsgId: "m1", target: { to: "bob" }, body: "again" }, undefined, 0);
+  const id = idOf(turn(session), "send");
+  const error = { code: "stale_epoch", message: "", retryable: false, conversation_id: ID, epoch: 2, last_seq: 2 };
+  session.received(1, JSON.stringify({ type: "error", id, error }), 0);
+  const { frames } = turn(session);
+  expect(frames).toContainEqual(expect.objectContaining({ action: "history", conversation_id: ID, after_seq: 1 }));
+  const sent = frames.filter(({ action }) => action === "send");
+  expect(sent).toEqual([expect.objectContaining({ client_msg_id: "m1", epoch: 2, body: sealedAs("text", "again") })]);
+});
+
+it("an entry that can't be read is an event of its own, and a commit is none", () => {
+  const { session } = chatting();
+  const broken = entry(3, { kind: "sealed", epoch: 1, body: "" });
+  arrive(session, entry(2, { kind: "commit", epoch: 2, commit: "AA==" }), broken, entry(4, { body: "plain" }));
+  const { told, writes } = turn(session);
+  const whys = told.map((event) => (event.type === "unreadable" ? event.why : event.type));
+  expect(whys).toEqual(["broken", "plain_behind_birth"]);
+  const kept = writes.flatMap((write) => ("entry" in write ? [write.entry] : []));
+  expect(kept.map(({ kind, body, commit, unreadable }: UnreadableMessage) => [kind, body, commit, unreadable])).toEqual(
+    [
+      ["commit", "", undefined, undefined],
+      ["sealed", "", undefined, "broken"],
+      ["sealed", "", undefined, "plain_behind_birth"],
+    ],
+  );
+});
+
+it("a page shows no bytes", () => {
+  const { session } = chatting();
+  const page = {
+    messages: [entry(1, { kind: "commit", epoch: 1, welcome: "AA==" }), entry(2, { kind: "sealed", body: "AAAA" })],
+    more: false,
+    last_seq: 2,
+    members: [],
+  };
+  let shown: UnreadableMessage[] = [];
+  const waiter = { resolve: (answer: { messages: Message[] }) => (shown = answer.messages), reject: () => {} };
+  session.call({ action: "history", conversation_id: ID, limit: 9 }, waiter as never, 0);
+  reply(session, idOf(turn(session), "history"), page);
+  const { outputs } = turn(session);
+  for (const output of outputs) {
+    if (output.do === "answer") {
+      output.settle();
+    }
+  }
+  expect(shown.map(({ kind, body, welcome, unreadable }) => [kind, body, welcome, unreadable])).toEqual([
+    ["commit", "", undefined, undefined],
+    ["sealed", "", undefined, "later"],
+  ]);
+});
+
+it("what the app has passed is opened behind it, once the keyring has joined there", () => {
+  const keyring = new FakeKeyring();
+  keyring.isReady = true;
+  const saved = nothingSaved();
+  saved.held.set(ID, 3);
+  keyring.joinedAt = 1;
+  keyring.at = 1;
+  const { first, session } = start(keyring, saved);
+  const request = first.frames.find(({ action }) => action === "history");
+  expect(request).toMatchObject({ conversation_id: ID, after_seq: 1 });
+  const messages = [2, 3].map((seq) => entry(seq, { kind: "sealed", body: sealedAs("text", `text ${seq}`) }));
+  reply(session, request?.id ?? "", { messages, more: false, last_seq: 3, members: [] });
+  const step = turn(session);
+  const kept = step.writes.flatMap((write) => ("entry" in write ? [write.entry.body] : []));
+  expect([kept, texts(step.told), keyring.at]).toEqual([["text 2", "text 3"], [], 3]);
+});
+
+it("low keys reach the keyring", () => {
+  const { session } = chatting();
+  session.received(1, JSON.stringify({ type: "keys.low", left: 4 }), 0);
+  expect(rows(turn(session))).toEqual(["low"]);
+});
+
+it("an encrypted edit holds by the author alone, and a page of the server takes no text away", async () => {
+  const edit = (seq: number, sender_id: string, body: string) =>
+    entry(seq, { sender_id, kind: "edit", target_seq: 1, version: seq, epoch: 1, body });
+  const store = await Store.open(memoryStorage(), "alice");
+  const timeline = new Timeline("alice");
+  const entries = [
+    entry(1, { kind: "text", epoch: 1, body: "mine", sender_id: "alice" }),
+    edit(2, "alice", "mine, edited"),
+    edit(3, "bob", "theirs"),
+  ];
+  await store.apply(
+    entries.map((one) => ({ entry: one })),
+    false,
+  );
+  for (const one of entries) {
+    timeline.message(one);
+  }
+  const page = { messages: [entry(1, { kind: "sealed", sender_id: "alice" })], more: false, last_seq: 3, members: [] };
+  await store.apply([{ page: { conversation_id: ID, side: {}, page } }], false);
+  timeline.history(page);
+  const { messages } = await store.window(ID, {}, 9);
+  expect(messages.find(({ seq }) => seq === 1)).toMatchObject({ kind: "text", body: "mine, edited" });
+  const [shown] = timeline.entries(() => "").filter(({ type }) => type === "message");
+  expect(shown).toMatchObject({ message: { kind: "text", body: "mine, edited" } });
+});
