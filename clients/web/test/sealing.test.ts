@@ -232,6 +232,22 @@ it("nothing of a group, a channel, a service or a delete is sealed", () => {
   ]);
 });
 
+it("a file for a user is refused before any byte of it leaves", () => {
+  const { session } = chatting();
+  const file = new Blob(["bytes"]);
+  const media = { source: { file }, kind: "file", mime: "text/plain", bytes: 5, sha256: "x" } as const;
+  for (const [clientMsgId, target] of [
+    ["f1", { to: "bob" }],
+    ["f2", { conversation_id: ID }],
+  ] as const) {
+    session.keep({ clientMsgId, target, body: "", media }, undefined, 0);
+  }
+  const { frames, told } = turn(session);
+  expect(frames).toEqual([]);
+  const codes = told.flatMap((event) => (event.type === "failed" ? [event.error.code] : []));
+  expect(codes).toEqual(["encryption_required", "encryption_required"]);
+});
+
 it("the text of an own message stays in the outbox until its place in the log has come", () => {
   const { session } = chatting();
   session.keep({ clientMsgId: "m1", target: { to: "bob" }, body: "mine" }, undefined, 0);

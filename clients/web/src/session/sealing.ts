@@ -109,6 +109,8 @@ export class SealedSession extends Session {
   /** Requests of the keyring whose connection ended before the reply. */
   #again: [key: unknown, request: Request][] = [];
   #waiting: Waiting[] = [];
+  /** Uploads that the session refuses in this turn. */
+  #files: Asker[] = [];
   #own = new Map<string, Own>();
   /** The other users of direct conversations. */
   #peers = new Map<string, string>();
@@ -243,6 +245,9 @@ export class SealedSession extends Session {
 
   /** Takes a request of the outbox. Returns `false` if it leaves as it is. */
   hold(request: Request, asker: Asker, lostUntil: number): boolean {
+    if (request.action === "upload") {
+      return this.#holdFile(request, asker);
+    }
     if (!isContent(request) || ("conversation_id" in request && kindOf(request.conversation_id) !== "direct")) {
       return false;
     }
@@ -258,7 +263,22 @@ export class SealedSession extends Session {
     return true;
   }
 
+  /** Refuses a file for another user, before any byte of it leaves. */
+  #holdFile(request: Extract<Request, { action: "upload" }>, asker: Asker): boolean {
+    const isOfUser = "to" in request && request.to !== undefined && !isService(request.to);
+    const id = "conversation_id" in request ? request.conversation_id : undefined;
+    const peer = id === undefined ? undefined : this.#peers.get(id);
+    const isOfChat = id !== undefined && kindOf(id) === "direct" && (peer === undefined || !isService(peer));
+    if (isOfUser || isOfChat) {
+      this.#files.push(asker);
+    }
+    return isOfUser || isOfChat;
+  }
+
   #sealWaiting(): void {
+    for (const asker of this.#files.splice(0)) {
+      asker.refused(new PigeonholeError("encryption_required", "files can't be encrypted yet"));
+    }
     for (const waiting of this.#waiting.splice(0)) {
       const { request, asker } = waiting;
       const peer = this.#peerOf(request);
