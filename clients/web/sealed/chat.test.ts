@@ -6,7 +6,7 @@ import { type Chat, type MessageItem, memoryStorage, open, type Pigeonhole, type
 import { directConversationId } from "../src/made-ids.ts";
 import { Keys, Security } from "../src/sealed.ts";
 import { nodeSocket } from "../test/server.ts";
-import { LocalServer } from "./local-server.ts";
+import { LocalServer, published } from "./local-server.ts";
 
 const wasm = readFileSync(new URL("../src/wasm/sealing_bg.wasm", import.meta.url));
 let server: LocalServer;
@@ -31,6 +31,9 @@ async function start(userId: string, keys?: Keys, storage: Storage = memoryStora
     client.connection.subscribe(look);
     look();
   });
+  if (keys) {
+    await published(client);
+  }
   return client;
 }
 

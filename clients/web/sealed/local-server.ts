@@ -3,6 +3,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import type { Pigeonhole } from "../src/index.ts";
+
+/** Resolves once the server has keys of the user, whom others can write to from then on. */
+export async function published({ engine }: Pigeonhole): Promise<void> {
+  while ((await engine.call({ action: "list_keys" })).devices.length === 0) {
+    // The client publishes meanwhile.
+  }
+}
 
 export class LocalServer {
   readonly url: string;

@@ -10,7 +10,7 @@ import { Keys } from "../src/sealed.ts";
 import { Store } from "../src/store/store.ts";
 import init, { Keyring } from "../src/wasm/sealing.js";
 import { nodeSocket } from "../test/server.ts";
-import { LocalServer } from "./local-server.ts";
+import { LocalServer, published } from "./local-server.ts";
 
 /** The most processor time that a start of the module may take: five times what it takes. */
 const START_MS_MAX = 20;
@@ -52,6 +52,7 @@ it("a device goes from the web to a native client and back", async () => {
   };
   const alice = await start("alice", { storage: memoryStorage(), encrypted: await Keys.generate() });
   const bob = await start("bob", { storage, encrypted: bobsKeys });
+  await published(bob);
   const came = new Promise((resolve) => bob.onEvent((event) => event.type === "message" && resolve(event)));
   await (await alice.direct("bob").send("to the web")).stored;
   await came;
