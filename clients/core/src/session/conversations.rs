@@ -195,6 +195,8 @@ impl Core {
         // Saved, so that after a restart the client finds the entries that were shown from here on and not finished.
         self.save(StorageChange::Held { conversation_id: id.clone(), seq: after });
         self.forget_sent(id);
+        // The keyring can have joined below.
+        self.open_lost(id.clone());
     }
 
     /// Returns whether an unanswered own message may belong to this conversation, whose start is not known. The server

@@ -358,7 +358,9 @@ impl Core {
     fn open_due(&mut self, now: Moment) {
         for id in std::mem::take(&mut self.sealing.behind) {
             let position = self.keyring.as_ref().and_then(|keyring| keyring.position(&id));
-            if let Some(position) = position.filter(|_| !self.requests.is_opening(&id)) {
+            let is_behind =
+                |position: &Seq| *position < self.conversations.shown(&id) && !self.requests.is_opening(&id);
+            if let Some(position) = position.filter(is_behind) {
                 let (side, limit) = (Side::After(position), HISTORY_LIMIT_MAX);
                 self.ask(Errand::Open(HistoryRequest { conversation_id: id, side, limit }), now);
             }
