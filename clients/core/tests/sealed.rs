@@ -675,6 +675,26 @@ fn a_message_to_a_user_without_keys_fails_and_leaves_in_no_form() {
 }
 
 #[test]
+fn a_file_for_a_user_fails_before_the_server_hears_of_it() {
+    let mut world = World::new(4);
+    let (alice, bob) = two();
+    world.devices = vec![Device::new("alice", "phone", &alice), Device::new("bob", "phone", &bob)];
+    world.settle();
+    let fields = json!({"source": {"file": "canary.bin"}, "kind": "file", "mime": "text/plain", "bytes": 6,
+        "sha256": "A".repeat(43) + "=", "name": "canary.bin"});
+    let upload = Some(Box::new(serde_json::from_value(fields).unwrap()));
+    let target = Target::User(user("bob"));
+    world.keep(
+        0,
+        "f1",
+        Outgoing::Message { target, body: String::new(), reply_to: None, mentions: vec![], media: upload },
+    );
+    world.settle();
+    let refused = world.devices[0].store.saved().refused;
+    assert_eq!(refused.iter().map(|(_, code)| &**code).collect::<Vec<_>>(), ["encryption_required"]);
+}
+
+#[test]
 fn a_page_of_history_leaves_the_opened_texts() {
     let mut world = World::new(5);
     let (alice, bob) = two();

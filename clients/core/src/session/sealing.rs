@@ -46,6 +46,15 @@ pub(super) struct Sealing {
     met: VecDeque<UserId>,
 }
 
+/// The users who may read a request.
+#[derive(PartialEq)]
+pub(super) enum Reader {
+    Any,
+    User(UserId),
+    /// A user whose row of the chat list has not come.
+    Unknown,
+}
+
 /// How a request of the outbox leaves.
 pub(super) enum Form {
     Clear,
@@ -199,29 +208,36 @@ impl Core {
         }
     }
 
+    /// Returns who alone may read a request. A service has no keys.
+    pub(super) fn reader_of(&self, queued: &Queued) -> Reader {
+        if self.keyring.is_none() {
+            return Reader::Any;
+        }
+        match queued.outgoing.target() {
+            Some(Target::Conversation(id)) if id.has_members() => Reader::Any,
+            Some(_) => match self.outbox.recipient(queued) {
+                Some(peer) if peer.is_service() => Reader::Any,
+                Some(peer) => Reader::User(peer),
+                None => Reader::Unknown,
+            },
+            None => Reader::Any,
+        }
+    }
+
     /// Returns how a request leaves. With encryption, nothing that a person reads leaves in the clear.
     pub(super) fn form_of(&mut self, queued: &Queued) -> Form {
-        let Some(keyring) = &mut self.keyring else { return Form::Clear };
         let Some(plaintext) = plaintext(&queued.outgoing) else { return Form::Clear };
-        let peer = match queued.outgoing.target() {
-            Some(Target::User(peer)) => peer,
-            Some(Target::Conversation(id)) if !id.has_members() => match self.outbox.recipient(queued) {
-                Some(peer) => peer,
-                // The chat list has the peer, and is being read.
-                None => return Form::Waits,
-            },
-            Some(Target::Conversation(_)) | None => return Form::Clear,
+        let peer = match self.reader_of(queued) {
+            Reader::Any => return Form::Clear,
+            Reader::User(peer) => peer,
+            Reader::Unknown => return Form::Waits,
         };
-        // A service has no keys.
-        if peer.is_service() {
-            return Form::Clear;
-        }
+        let Some(keyring) = &mut self.keyring else { return Form::Clear };
         if let Some(sealed) = keyring.sealed(&peer, &queued.client_msg_id) {
             return Form::Sealed(sealed);
         }
         if queued.outgoing.upload().is_some() {
-            let (code, message) = ("encryption_required".to_owned(), "files can't be encrypted yet".to_owned());
-            return Form::Refused(Error::Refused { code, message });
+            return Form::Refused(no_files());
         }
         match keyring.prepare(&peer, millis(self.wall)) {
             Readiness::Ready => {}
@@ -393,6 +409,11 @@ impl Core {
         }
         self.show(id, now);
     }
+}
+
+pub(super) fn no_files() -> Error {
+    let (code, message) = ("encryption_required".to_owned(), "files can't be encrypted yet".to_owned());
+    Error::Refused { code, message }
 }
 
 /// Returns the entry of a commit without what only the keyring needs.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use wire::{ClientMsgId, CopyOf, MediaId, NewUpload, Problem, UploadRequest, UploadResult};
 
 use super::requests::Errand;
+use super::sealing::{Reader, no_files};
 use super::waiting::Waiting;
 use super::{Core, Output, jitter};
 use crate::media::{Put, PutEnd, Source, Upload};
@@ -86,7 +87,19 @@ impl Core {
         uploads.iter().filter_map(|upload| if let Step::Begin(at) = upload.step { at } else { None }).min()
     }
 
+    /// Refuses encrypted files before the server gets a byte of them.
+    fn refuse_files(&mut self) {
+        let uploads = std::mem::take(&mut self.outbox.uploads);
+        let is_refused = |it: &Uploading| !it.is_under_way() && self.reader_of(&it.entry.queued) != Reader::Any;
+        let (refused, kept): (Vec<_>, Vec<_>) = uploads.into_iter().partition(is_refused);
+        self.outbox.uploads = kept.into();
+        for Uploading { entry, .. } in refused {
+            self.failed(entry, no_files());
+        }
+    }
+
     pub(super) fn uploads_due(&mut self, now: Moment) {
+        self.refuse_files();
         let mut under_way = self.outbox.uploads.iter().filter(|upload| upload.is_under_way()).count();
         let mut errands = Vec::new();
         for upload in &mut self.outbox.uploads {
