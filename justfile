@@ -32,8 +32,10 @@ static: tools docs
     sam validate --lint
     cargo deny --locked --config .cargo/deny.toml check bans licenses sources
     python tools/scripts/advisories.py cargo
-    @# The packages as they would be published, without a build of them: a release builds them.
-    cargo publish --quiet --dry-run --no-verify --allow-dirty --locked --package pigeonhole-wire --package pigeonhole-core --package pigeonhole-store --package pigeonhole-client
+    @# The packages as they would be published, without a build of them: a release builds them. The encryption is published
+    @# between the first and the others.
+    cd clients/sealing && cargo publish --quiet --dry-run --no-verify --allow-dirty --locked --config 'patch.crates-io.pigeonhole-wire.path="../../crates/wire"' --package pigeonhole-sealing
+    cargo publish --quiet --dry-run --no-verify --allow-dirty --locked --config 'patch.crates-io.pigeonhole-sealing.path="clients/sealing"' --package pigeonhole-wire --package pigeonhole-core --package pigeonhole-store --package pigeonhole-client
 
 # The documentation of the crates: every link in it has a target
 rustdoc:
