@@ -1,13 +1,14 @@
 //! End-to-end encryption, between Rust clients of two users.
 
 use std::path::Path;
+use std::time::Duration;
 
 use pigeonhole_client::{
-    At, Client, Content, Emoji, Event, Events, Filter, Keys, ListSnapshot, Lock, MessageItem, Notice, Screen, UserId,
-    View,
+    At, Client, Content, Emoji, Event, Events, Filter, Keys, ListSnapshot, Lock, MessageItem, Notice, OwnDevice,
+    Screen, UserId, View,
 };
 use testkit::{PATIENCE, TestServer};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::client::{Folder, config};
 
@@ -22,6 +23,14 @@ impl Device {
         let config = config(server, server.url(), user).store(folder.join(format!("{user}-{device}")));
         let config = config.device_id(device).encrypted(keys.clone());
         let (client, events) = Client::connect(config).await.unwrap();
+        // Others can encrypt for the device from then on.
+        let is_there = |devices: &[OwnDevice]| devices.iter().any(|listed| listed.device.as_str() == device);
+        let published = async {
+            while !is_there(&client.own_devices().await.unwrap()) {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, published).await.expect("the server has the keys of the device");
         Self { client, events }
     }
 

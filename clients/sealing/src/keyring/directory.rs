@@ -8,9 +8,9 @@ use wire::{
 };
 use zeroize::Zeroizing;
 
-use super::Keyring;
 use super::rows::{self, PackageRow};
 use super::said::{Notice, OwnDevice, RequestKey};
+use super::{DAY_MS, Keyring};
 use crate::error::Result;
 use crate::identity::Credential;
 
@@ -129,7 +129,7 @@ impl Keyring {
             RequestKey::PublishKeys => {
                 self.publish_due = false;
                 match result {
-                    Ok(value) => self.published(serde_json::from_value(value).ok()),
+                    Ok(value) => self.published(serde_json::from_value(value).ok(), now_ms),
                     Err(problem) => self.notices.push(Notice::KeysRefused { code: problem.code }),
                 }
             }
@@ -141,8 +141,15 @@ impl Keyring {
         }
     }
 
-    fn published(&mut self, result: Option<PublishKeysResult>) {
+    fn published(&mut self, result: Option<PublishKeysResult>, now_ms: u64) {
         self.left = result.map(|result| result.left).or(self.left);
+        let device = self.device.member().device.clone();
+        let midnight = i64::try_from(now_ms - now_ms % DAY_MS).unwrap_or_default();
+        let (left, seen_at) = (self.left.unwrap_or_default(), Timestamp::from_millis(midnight));
+        // As the directory lists it from now on.
+        self.listed.retain(|listed| listed.device != device);
+        self.listed.push(OwnDevice { device, known: true, left, seen_at });
+        self.listed.sort_by(|one, other| one.device.cmp(&other.device));
         for (name, row) in self.packages.iter_mut().filter(|(_, row)| !row.last_resort && row.data.is_some()) {
             row.data = None;
             self.changed.insert(format!("{}{name}", rows::PACKAGE));
