@@ -157,8 +157,8 @@ pub(crate) enum Place<'a> {
     System { message: &'a Message, system: &'a System },
     /// A stored message. `unread`: the separator with this number is before it. Only an own one has a tick.
     Message { message: &'a Message, tick: Option<Tick>, unread: Option<u64> },
-    /// An encrypted message that this device can't read.
-    Unreadable { message: &'a Message, why: Unreadable },
+    /// An encrypted message that this device can't read. `unread`: as of a message.
+    Unreadable { message: &'a Message, why: Unreadable, unread: Option<u64> },
     /// An entry of an app's own kind.
     Other(&'a Message),
     /// An own message that is not stored.
@@ -342,7 +342,7 @@ impl Timeline {
         }
         self.spans = Span { from: message.seq, to: message.seq }.joined(&self.spans);
         let was_closed = message.system.is_some() && self.is_closed();
-        if has_content(&message.kind) || Unreadable::in_entry(&message).is_some() {
+        if has_content(&message) {
             self.hold(message, from_page);
         } else {
             self.change(message);
@@ -397,7 +397,7 @@ impl Timeline {
         if let Some(target_seq) = entry.target_seq {
             let changes = self.changes.entry(target_seq).or_default();
             changes.add(&entry, &self.user_id);
-            if let Some(target) = self.held.get_mut(&target_seq).filter(|target| has_content(&target.kind)) {
+            if let Some(target) = self.held.get_mut(&target_seq).filter(|target| has_content(target)) {
                 changes.apply(target);
             }
         }
@@ -461,14 +461,14 @@ impl Timeline {
             self.unsent.iter().find(|unsent| unsent.is(&queued.client_msg_id)).map(|unsent| unsent.queued.made_at);
         self.unsent.retain(|unsent| !unsent.is(&queued.client_msg_id));
         if let Outgoing::Request(Action::React(ReactRequest { seq, emoji, .. })) = &queued.outgoing
-            && let Some(message) = self.held.get_mut(seq).filter(|message| has_content(&message.kind))
+            && let Some(message) = self.held.get_mut(seq).filter(|message| has_content(message))
         {
             let changes = self.changes.entry(*seq).or_default();
             changes.counted(emoji.as_ref());
             changes.apply(message);
         }
         if let Outgoing::Request(Action::Delete(DeleteRequest { seq, .. })) = &queued.outgoing
-            && let Some(message) = self.held.get_mut(seq).filter(|message| has_content(&message.kind))
+            && let Some(message) = self.held.get_mut(seq).filter(|message| has_content(message))
         {
             let changes = self.changes.entry(*seq).or_default();
             changes.delete(wanted.unwrap_or(message.sent_at), self.user_id.clone());
@@ -609,8 +609,9 @@ impl Timeline {
                     let (own, message) = (tick.is_some(), self.foreseen(message));
                     entries.push(TimelineEntry::Message { message, own, tick, quote, changing, refused });
                 }
-                Place::Unreadable { message, why } => {
+                Place::Unreadable { message, why, unread } => {
                     turn(&mut entries, message.sent_at);
+                    entries.extend(unread.map(TimelineEntry::Unread));
                     entries.push(TimelineEntry::Unreadable { message, why });
                 }
                 Place::Other(_) => {}
@@ -635,17 +636,17 @@ impl Timeline {
                 places.push(Place::Gap { after_seq: before.to, before_seq: span.from });
             }
             for message in self.held.range(span.from..=span.to).map(|(_, message)| message) {
-                let (seq, kind) = (message.seq, &message.kind);
+                let seq = message.seq;
                 let unreadable = Unreadable::in_entry(message).filter(|_| message.deleted_at.is_none());
+                let unread = first_unread.filter(|(first, _)| *first == seq).map(|(_, count)| count);
                 if let Some(system) = shown_event(message) {
                     places.push(Place::System { message, system });
                 } else if let Some(why) = unreadable {
-                    places.push(Place::Unreadable { message, why });
+                    places.push(Place::Unreadable { message, why, unread });
                 } else if counts(message) {
-                    let unread = first_unread.filter(|(first, _)| *first == seq).map(|(_, count)| count);
                     let tick = if self.is_own(message) { Some(tick(seq, all)) } else { None };
                     places.push(Place::Message { message, tick, unread });
-                } else if has_content(kind) {
+                } else if has_content(message) {
                     places.push(Place::Other(message));
                 }
             }
@@ -660,9 +661,7 @@ impl Timeline {
 
     /// Returns the `seq` of each stored entry that [`places`](Self::places) has, in order.
     pub(crate) fn shown(&self) -> impl Iterator<Item = Seq> {
-        let is_shown = |message: &&Message| {
-            has_content(&message.kind) || shown_event(message).is_some() || Unreadable::in_entry(message).is_some()
-        };
+        let is_shown = |message: &&Message| has_content(message) || shown_event(message).is_some();
         self.above(self.floor()).filter(is_shown).map(|message| message.seq)
     }
 
@@ -730,7 +729,8 @@ impl Timeline {
     }
 
     fn get(&self, seq: Seq) -> Option<Cow<'_, Message>> {
-        let message = self.held.get(&seq).filter(|message| has_content(&message.kind) && seq > self.floor());
+        let is_read = |message: &&Message| message.kind != Kind::Sealed || message.deleted_at.is_some();
+        let message = self.held.get(&seq).filter(|message| has_content(message) && seq > self.floor()).filter(is_read);
         message.map(|message| self.foreseen(message))
     }
 
@@ -938,8 +938,8 @@ fn shown_event(message: &Message) -> Option<&System> {
 }
 
 /// Messages, and entries of a kind that an app has made up: `x-` and a name.
-fn has_content(kind: &Kind) -> bool {
-    kind.counts() || matches!(kind, Kind::Other(name) if name.starts_with("x-"))
+fn has_content(message: &Message) -> bool {
+    counts(message) || matches!(&message.kind, Kind::Other(name) if name.starts_with("x-"))
 }
 
 fn tick(seq: Seq, all: Option<(Seq, Seq)>) -> Tick {

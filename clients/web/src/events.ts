@@ -52,12 +52,19 @@ interface UnreadableEvent {
  * - `broken`: the keys of this device don't open it.
  * - `plain_behind_birth`: it is not encrypted, although the conversation is.
  * - `later`: it opens once all before it has come.
+ * - `not_encrypted`: this client has no encryption.
  */
-export type Unreadable = "before_join" | "forged" | "broken" | "plain_behind_birth" | "later";
+export type Unreadable = "before_join" | "forged" | "broken" | "plain_behind_birth" | "later" | "not_encrypted";
 
 /** An entry without its content. */
 export interface UnreadableMessage extends Message {
   unreadable?: Unreadable;
+}
+
+/** Returns why this device can't read an encrypted message. `undefined`: the entry is another, or was read. */
+export function whyUnreadable(message: UnreadableMessage): Unreadable | undefined {
+  const isShown = message.kind === "sealed" && !message.silent;
+  return isShown ? (message.unreadable ?? "not_encrypted") : undefined;
 }
 
 /**

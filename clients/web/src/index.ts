@@ -3,7 +3,7 @@ export type { Filter, ListSnapshot } from "./chat/conversations.ts";
 export type { Item, MessageItem, Progress, Refused, Reply, Run } from "./chat/item.ts";
 export { mayReact, mayRemove, mayWrite, moderates } from "./chat/rights.ts";
 export type { MemberRow, RosterSnapshot } from "./chat/roster.ts";
-export { type ChatRow, emptyRow, type Line, type Rules } from "./chat/row.ts";
+export { type ChatRow, emptyRow, type Line, type Lock, type Rules } from "./chat/row.ts";
 export type { Screen } from "./chat/views.ts";
 export type { At } from "./chat/window.ts";
 export { Chat } from "./chat.ts";
@@ -17,7 +17,7 @@ export {
   type TokenNeed,
 } from "./config.ts";
 export { PigeonholeError, type PigeonholeErrorCode } from "./errors.ts";
-export type { ClientEvent, State, Why } from "./events.ts";
+export type { ClientEvent, State, Unreadable, Why } from "./events.ts";
 export type {
   AddResult,
   Channel,

@@ -1,5 +1,6 @@
 // The end-to-end encryption: an entry of its own, so that a page without it loads nothing of it.
 
+import type { Lock } from "./chat/row.ts";
 import type { Encryption } from "./config.ts";
 import { PigeonholeError } from "./errors.ts";
 import type { Unreadable } from "./events.ts";
@@ -8,6 +9,7 @@ import type { Pigeonhole } from "./pigeonhole.ts";
 import { type Keyring, type Opened, type Readiness, SealedSession, type SecurityCall } from "./session/sealing.ts";
 import type { Session, SessionOptions } from "./session/session.ts";
 
+export type { Lock } from "./chat/row.ts";
 export type { Notice, Unreadable } from "./events.ts";
 
 /** The WebAssembly of the encryption, once loaded. */
@@ -73,9 +75,6 @@ export class Keys implements Encryption {
   }
 }
 
-/** How a direct conversation is encrypted. `changed`: the identity of the other user is new. */
-export type Lock = "plain" | "sealed" | "changed" | "joining";
-
 /** A device of the user whose keys the server has. */
 export interface OwnDevice {
   device: string;
@@ -103,6 +102,17 @@ export class Security {
   /** Returns the number that both users compare, 12 groups of 5 digits. `undefined`: the user's identity is unknown. */
   async safetyNumber(userId: string): Promise<string | undefined> {
     return (await this.#call<string | null>({ safety_number: { peer: userId } })) ?? undefined;
+  }
+
+  /** Returns the 64 bytes of the safety number, for a QR code. Another device scans it and compares. */
+  async safetyCode(userId: string): Promise<Uint8Array | undefined> {
+    const code = await this.#call<string | null>({ safety_code: { peer: userId } });
+    return code === null ? undefined : Uint8Array.from(atob(code), (letter) => letter.charCodeAt(0));
+  }
+
+  /** Returns whether the user has compared the safety number with this user's, whose identity is still the same. */
+  isVerified(userId: string): Promise<boolean> {
+    return this.#call({ is_verified: { peer: userId } });
   }
 
   /** The user has compared the safety number with this user's. */

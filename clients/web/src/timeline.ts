@@ -12,7 +12,7 @@ import {
   markDeleted,
   noChanges,
 } from "./changes.ts";
-import type { ReactedEvent } from "./events.ts";
+import { type ReactedEvent, type Unreadable, whyUnreadable } from "./events.ts";
 import {
   type Channel,
   type Conversation,
@@ -56,6 +56,8 @@ export type TimelineEntry =
       /** The last own change of it that was refused for good, until it is dismissed. */
       refused: Unsent | undefined;
     }
+  /** An encrypted message that this device can't read. */
+  | { type: "unreadable"; message: Message; why: Unreadable }
   /** A change of the group, by the entry's `sender_id`. */
   | { type: "system"; message: Message; own: boolean; system: System }
   /** An own message that is not stored. */
@@ -75,6 +77,7 @@ export type Place =
   | { type: "system"; message: Message; system: System }
   /** `unread`: the separator with this number is before it. Only an own one has a tick. */
   | { type: "message"; message: Message; tick: StoredTick | undefined; unread: number | undefined }
+  | { type: "unreadable"; message: Message; why: Unreadable; unread: number | undefined }
   /** An entry of an app's own kind. */
   | { type: "other"; message: Message }
   | { type: "unsent"; unsent: Unsent; body: string; replyTo: number | undefined };
@@ -358,6 +361,15 @@ export class Timeline {
           entries.push({ type: "message", message: this.foreseen(message), own, tick, quote, changing, refused });
           break;
         }
+        case "unreadable": {
+          const { message, why, unread } = place;
+          turn(message.sent_at);
+          if (unread !== undefined) {
+            entries.push({ type: "unread", count: unread });
+          }
+          entries.push({ type: "unreadable", message, why });
+          break;
+        }
         case "other":
           break;
         case "unsent": {
@@ -389,17 +401,15 @@ export class Timeline {
       }
       before = span;
       for (const message of this.#held.slice(this.#after(span.from - 1), this.#after(span.to))) {
-        const system = happened(message);
+        const [system, why] = [happened(message), whyUnreadable(message)];
+        const separator = unread?.seq === message.seq ? unread.count : undefined;
         if (system) {
           places.push({ type: "system", message, system });
+        } else if (why && message.deleted_at === undefined) {
+          places.push({ type: "unreadable", message, why, unread: separator });
         } else if (counts(message)) {
           const mark = this.#isOwn(message) ? tick(message.seq, all) : undefined;
-          places.push({
-            type: "message",
-            message,
-            tick: mark,
-            unread: unread?.seq === message.seq ? unread.count : undefined,
-          });
+          places.push({ type: "message", message, tick: mark, unread: separator });
         } else if (hasContent(message)) {
           places.push({ type: "other", message });
         }
@@ -493,7 +503,8 @@ export class Timeline {
   /** Returns the message that one replies to, in its current state, if it has come. @internal */
   quote(seq: number | undefined): Message | undefined {
     const message = seq !== undefined && seq > this.#floor ? this.#content(seq) : undefined;
-    return message && this.foreseen(message);
+    const isRead = message && (message.kind !== "sealed" || message.deleted_at !== undefined);
+    return isRead ? this.foreseen(message) : undefined;
   }
 
   /** Returns the message with the own changes that are not stored yet. @internal */

@@ -24,6 +24,8 @@ export function briefItem(item: Item): string {
       return `${key} ${item.senderId} ${item.event.event}`;
     case "other":
       return `${key} ${item.message.sender_id} ${item.message.kind}`;
+    case "unreadable":
+      return `${key} ${item.senderId} ${item.why}`;
     case "message":
       return `${key} ${briefMessage(item)}`;
   }

@@ -96,6 +96,8 @@ function brief(entry: TimelineEntry): string {
     }
     case "system":
       return `${entry.message.seq} ${entry.message.sender_id} ${entry.system.event}`;
+    case "unreadable":
+      return `${entry.message.seq} ${entry.message.sender_id} ${entry.why}`;
     case "unsent": {
       const { queued, error, uploaded } = entry.unsent;
       const state = error ?? (uploaded === undefined ? "" : String(uploaded));

@@ -31,7 +31,9 @@ function plain(value: unknown): unknown {
   const { message, ...item } = value as Step;
   const fields = item.type === "other" ? { ...item, ...message } : value;
   const named = Object.entries(fields).map(([name, field]) => [camel(name), plain(field)] as const);
-  return Object.fromEntries(named.filter(([, field]) => !isNothing(field)));
+  return Object.fromEntries(
+    named.filter(([name, field]) => !isNothing(field) && !(name === "lock" && field === "plain")),
+  );
 }
 
 function isNothing(field: unknown): boolean {

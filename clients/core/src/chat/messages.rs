@@ -330,9 +330,12 @@ impl Messages {
                     let key = own.filter(|key| !list.keys.contains(key)).unwrap_or_else(|| format!("s{}", message.seq));
                     list.push(key, Content::Message(Box::new(item)));
                 }
-                Place::Unreadable { message, why } => {
+                Place::Unreadable { message, why, unread } => {
                     let Message { seq, sent_at: at, ref sender_id, .. } = *message;
                     list.day(at);
+                    if let Some(count) = unread {
+                        list.push("u".to_owned(), Content::Unread { count });
+                    }
                     let content = Content::Unreadable { seq, sender_id: sender_id.clone(), at, why };
                     list.push(format!("s{seq}"), content);
                 }

@@ -136,6 +136,7 @@ impl Keyring {
             RequestKey::RemoveKeys(device) => {
                 self.row.removing.remove(device);
                 self.changed.insert(rows::DEVICE.to_owned());
+                self.list_due = true;
             }
             RequestKey::GroupInfo(_) | RequestKey::Birth(..) | RequestKey::Claim(..) | RequestKey::Commit(..) => {}
         }

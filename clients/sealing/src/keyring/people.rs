@@ -18,6 +18,11 @@ impl Keyring {
         Some(safety_number((self.me(), &self.identity.key()), (peer, pin.now())))
     }
 
+    /// Returns whether the user has compared the safety number with this user's, whose identity is still the same.
+    pub fn is_verified(&self, peer: &UserId) -> bool {
+        self.pins.get(peer).is_some_and(|pin| pin.verified && pin.offered.is_none())
+    }
+
     /// The user has compared the safety number with this user, and it is equal. An identity that waited is accepted.
     pub fn verify(&mut self, peer: &UserId) {
         self.pin(peer, true);
@@ -99,6 +104,8 @@ impl Keyring {
         if before.is_empty() {
             return;
         }
+        // The list of own devices has another now.
+        self.list_due |= before.symmetric_difference(after).any(|member| member.user == me);
         let own = self.device.member();
         let told = |member: &&Credential| !member.is_device(own);
         let names = |member: &Credential| (id.clone(), member.user.clone(), member.device.clone());

@@ -87,6 +87,12 @@ enum Call {
     SafetyNumber {
         peer: UserId,
     },
+    SafetyCode {
+        peer: UserId,
+    },
+    IsVerified {
+        peer: UserId,
+    },
     Verify {
         peer: UserId,
     },
@@ -154,6 +160,8 @@ impl Keyring {
             Call::Sent { peer, id, seq, now } => json(&ring.sent(&peer, &id, seq, now)),
             Call::Lock { peer } => json(&ring.lock(&peer)),
             Call::SafetyNumber { peer } => json(&ring.safety_number(&peer).map(|number| number.to_string())),
+            Call::SafetyCode { peer } => json(&ring.safety_number(&peer).map(|number| BASE64.encode(number.bytes()))),
+            Call::IsVerified { peer } => json(&ring.is_verified(&peer)),
             Call::Verify { peer } => json(&ring.verify(&peer)),
             Call::Accept { peer } => json(&ring.accept(&peer)),
             Call::Reset { peer, now } => json(&ring.reset(&peer, now)),

@@ -9,7 +9,7 @@ import type { DraftText } from "../store/types.ts";
 import { queryOf } from "../store/words.ts";
 import { Timeline } from "../timeline.ts";
 import { progressOf } from "./item.ts";
-import type { ChatRow, Line } from "./row.ts";
+import type { ChatRow, Line, Lock } from "./row.ts";
 import { kept } from "./same.ts";
 import { Standing } from "./standing.ts";
 
@@ -294,6 +294,17 @@ export class Conversations {
     this.#chats = this.#chats.filter((chat) => chat.key !== key);
   }
 
+  /** Takes how each direct conversation is encrypted. Returns whether any has changed. */
+  lock(lockOf: (peerId: string) => Lock): boolean {
+    let hasChanged = false;
+    for (const chat of this.#chats) {
+      const lock = chat.peerId === undefined ? "plain" : lockOf(chat.peerId);
+      hasChanged ||= chat.lock !== lock;
+      chat.lock = lock;
+    }
+    return hasChanged;
+  }
+
   #keyed(key: string, set: (chat: Chat) => void): void {
     const chat = this.#chats.find((chat) => chat.key === key);
     if (chat) {
@@ -414,6 +425,7 @@ class Chat {
   isBlocked = false;
   draft: DraftText | undefined;
   presence: Presence | undefined;
+  lock: Lock = "plain";
 
   constructor(key: string, timeline: Timeline) {
     this.key = key;
@@ -440,15 +452,18 @@ class Chat {
     if (asOf >= this.title.asOf) {
       this.title = { asOf, text: row.title };
     }
-    if (asOf >= this.line.asOf) {
-      this.line = { asOf, message: row.last_message };
+    const last = row.last_message;
+    // The server's row of an encrypted message has no text.
+    const isKnown = last?.kind === "sealed" && last.seq === this.line.message?.seq;
+    if (asOf >= this.line.asOf && !isKnown) {
+      this.line = { asOf, message: last };
     }
   }
 
   /** Takes the title, the rules, and a change of the row's last message. */
   learn(entry: Message, me: string): void {
     this.standing.entry(entry, me);
-    const { seq, kind, body, target_seq, system } = entry;
+    const { seq, kind, body, target_seq, system, epoch, sender_id } = entry;
     const title = system?.event === "created" || system?.event === "info.changed" ? system.title : undefined;
     if (title !== undefined && seq > this.title.asOf) {
       this.title = { asOf: seq, text: title };
@@ -457,7 +472,9 @@ class Chat {
     if (!message || target_seq !== message.seq || seq <= asOf) {
       return;
     }
-    if (kind === "edit" && !message.deleted) {
+    // No server has checked who wrote an encrypted edit.
+    const holds = epoch === undefined || sender_id === message.sender_id;
+    if (kind === "edit" && holds && !message.deleted) {
       this.line = { asOf: seq, message: { ...message, preview: preview(body) } };
     } else if (kind === "delete") {
       this.line = { asOf: seq, message: { ...message, preview: "", deleted: true } };
@@ -504,6 +521,7 @@ class Chat {
       draft: this.draft,
       typing: this.timeline.writing(now),
       presence: this.presence,
+      lock: this.lock,
     };
   }
 
@@ -531,6 +549,8 @@ class Chat {
     for (const place of this.timeline.places(isLast ? last : NEVER, undefined)) {
       if (place.type === "system" || place.type === "other") {
         line = lineOf(place.message, undefined);
+      } else if (place.type === "unreadable") {
+        line = { ...lineOf(place.message, undefined), text: "" };
       } else if (place.type === "message") {
         line = lineOf(this.timeline.foreseen(place.message), place.tick && { state: place.tick });
       } else if (place.type === "unsent") {

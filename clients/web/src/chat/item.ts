@@ -22,6 +22,8 @@ export type Item =
   /** An event of the group, which `senderId` caused. */
   | { key: string; type: "system"; seq: number; senderId: string; at: string; event: System }
   | MessageItem
+  /** An encrypted message that this device can't read. */
+  | { key: string; type: "unreadable"; seq: number; senderId: string; at: string; why: Unreadable }
   /**
    * An entry of a kind that this version does not know, and an app may: its name begins with `x-`. An app that does not
    * know the kind shows the body as a text.
@@ -39,14 +41,12 @@ export interface MessageItem {
   senderId: string;
   /** When the server stored it; until then, when the user wrote it. */
   at: string;
-  /** `text`, `image`, `file`, `voice` or `sealed`. */
+  /** `text`, `image`, `file` or `voice`. */
   kind: string;
   /** The text, with the user's latest edit. Empty if the message is deleted. */
   body: string;
   /** The message came encrypted. */
   isSealed: boolean;
-  /** Why this device can't read an encrypted message, whose `kind` is `sealed` then. */
-  unreadable: Unreadable | undefined;
   /** The attachment of a stored message. */
   media: Media | undefined;
   /** The file of the attachment on this device, once it has been downloaded. */

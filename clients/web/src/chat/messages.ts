@@ -1,6 +1,6 @@
 // The messages of one conversation, as an interface shows them.
 
-import type { ClientEvent, UnreadableMessage } from "../events.ts";
+import type { ClientEvent } from "../events.ts";
 import type { HistoryResult, Message } from "../frames.ts";
 import type { Side } from "../protocol.ts";
 import type { Queued } from "../saved.ts";
@@ -286,6 +286,15 @@ export class Messages {
           list.push(this.#stored(message, tick && { state: tick }, list));
           break;
         }
+        case "unreadable": {
+          const { seq, sender_id: senderId, sent_at: at } = place.message;
+          list.day(at);
+          if (place.unread !== undefined) {
+            list.push({ key: "u", type: "unread", count: place.unread });
+          }
+          list.push({ key: `s${seq}`, type: "unreadable", seq, senderId, at, why: place.why });
+          break;
+        }
         case "other":
           list.day(place.message.sent_at);
           list.push({ ...place, key: `s${place.message.seq}` });
@@ -315,7 +324,6 @@ export class Messages {
       kind: shown.kind,
       body: shown.body,
       isSealed: shown.epoch !== undefined,
-      unreadable: (shown as UnreadableMessage).unreadable,
       media: shown.media,
       path: shown.media && this.#places.get(seq),
       upload: undefined,
@@ -344,7 +352,6 @@ export class Messages {
       kind: upload?.kind ?? "text",
       body,
       isSealed: false,
-      unreadable: undefined,
       media: undefined,
       path: undefined,
       upload,

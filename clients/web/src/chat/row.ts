@@ -50,7 +50,19 @@ export interface ChatRow {
   typing: readonly string[];
   /** Whether the peer is online, if a view has requested it. */
   presence: Presence | undefined;
+  /** Whether the conversation is encrypted. */
+  lock: Lock;
 }
+
+/**
+ * How a direct conversation is encrypted. A client without encryption has `plain` alone.
+ *
+ * - `plain`: the messages are in the clear.
+ * - `sealed`: new messages are encrypted.
+ * - `changed`: the user verified the peer, whose identity is another one now. Messages wait until the user accepts it.
+ * - `joining`: the conversation is encrypted, and this device has no part in it yet.
+ */
+export type Lock = "plain" | "sealed" | "changed" | "joining";
 
 /** Returns the row of a conversation that the list does not have: nothing was written there, or no row has come yet. */
 export function emptyRow(target: Target): ChatRow {
@@ -78,6 +90,7 @@ export function emptyRow(target: Target): ChatRow {
     draft: undefined,
     typing: [],
     presence: undefined,
+    lock: "plain",
   };
 }
 

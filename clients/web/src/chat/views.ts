@@ -23,7 +23,7 @@ import { type DraftText, type Found, type Load, type LoadId, PAGE } from "../sto
 import { Conversations, type Filter, type ListSnapshot, noRows } from "./conversations.ts";
 import { Messages, type Snapshot } from "./messages.ts";
 import { Roster, type RosterSnapshot } from "./roster.ts";
-import type { ChatRow } from "./row.ts";
+import type { ChatRow, Lock } from "./row.ts";
 import { same } from "./same.ts";
 import type { At } from "./window.ts";
 import type { Zone } from "./zone.ts";
@@ -485,6 +485,11 @@ export class Views {
     }
     this.#changesAt = chats.changesAt(now, at);
     return changed;
+  }
+
+  /** Brings the rows up to how their conversations are encrypted. */
+  lock(lockOf: (peerId: string) => Lock): void {
+    this.#isChanged ||= this.#chats?.lock(lockOf) ?? false;
   }
 
   /** Returns when a snapshot changes without an input. */

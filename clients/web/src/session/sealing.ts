@@ -3,8 +3,9 @@
 // The keyring makes all decisions, as in the Rust client. The session passes it the entries of the log in order, sends
 // its requests, and writes its rows with everything else of the turn. Only an app with encryption loads this module.
 
+import type { Lock } from "../chat/row.ts";
 import { PigeonholeError } from "../errors.ts";
-import type { Notice, State, Unreadable, UnreadableMessage } from "../events.ts";
+import { type Notice, type State, type Unreadable, type UnreadableMessage, whyUnreadable } from "../events.ts";
 import { type Conversation, type HistoryResult, limits, type Message, type Problem, type Request } from "../frames.ts";
 import { directConversationId } from "../made-ids.ts";
 import { isChange, isService, kindOf, readHistory, requestFor } from "../protocol.ts";
@@ -121,6 +122,8 @@ export class SealedSession extends Session {
   #targets = new Map<string, string | undefined>();
   #loads = new Map<LoadId, string>();
   #lastLoad = FIRST_LOAD;
+  /** How the conversations with these users are encrypted, until the keyring changes. */
+  #locks = new Map<string, Lock>();
 
   constructor(options: SessionOptions, keyring: Keyring) {
     super(options);
@@ -147,7 +150,11 @@ export class SealedSession extends Session {
     for (const [conversation, seq] of this.#keyring.due()) {
       this.#endsAt(conversation, seq);
     }
-    for (const [key, value] of this.#keyring.takeChanges()) {
+    const changes = this.#keyring.takeChanges();
+    if (changes.length > 0) {
+      this.#locks.clear();
+    }
+    for (const [key, value] of changes) {
       // The keyring names a row that it touched. The same row again would be one more turn, and that one another.
       if (this.#rows.get(key) !== (value ?? undefined)) {
         this.mustLast();
@@ -155,7 +162,15 @@ export class SealedSession extends Session {
         this.#remember(key, value);
       }
     }
+    this.views.lock((peer) => this.#lockOf(peer));
+    this.showViews();
     return super.takeStep();
+  }
+
+  #lockOf(peer: string): Lock {
+    const lock = this.#locks.get(peer) ?? (this.#keyring.security("lock", { peer }) as Lock);
+    this.#locks.set(peer, lock);
+    return lock;
   }
 
   #remember(key: string, value: string | null): void {
@@ -682,11 +697,6 @@ function unreadable(message: Message, why: Unreadable): UnreadableMessage {
   } = message;
   const silent = message.silent || isChange(message);
   return { ...rest, kind: "sealed", body: "", unreadable: why, ...(silent ? { silent: true } : {}) };
-}
-
-/** Returns the reason, of an entry that could not be read. */
-function whyUnreadable({ silent, unreadable }: UnreadableMessage): Unreadable | undefined {
-  return silent ? undefined : unreadable;
 }
 
 /** Returns the entry of a commit without what only the keyring needs. */

@@ -390,7 +390,12 @@ export class Session extends Core {
     if (this.#serveViews()) {
       this.#sendDue();
     }
-    for (const { view, shown } of this.views.changed(now, this.wall)) {
+    this.showViews();
+  }
+
+  /** Passes the app the content of the views that have changed. */
+  protected showViews(): void {
+    for (const { view, shown } of this.views.changed(this.now, this.wall)) {
       this.output({ do: "show", view, shown });
     }
   }

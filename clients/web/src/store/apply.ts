@@ -187,7 +187,10 @@ async function replaceRow(rows: Rows, row: Conversation | Channel): Promise<void
   if (known && known.last_seq > row.last_seq) {
     return;
   }
-  await setRow(rows, row);
+  const { last_message } = row;
+  // The server has no text of an encrypted message.
+  const read = last_message?.kind === "sealed" ? (await rows.folded(id, last_message.seq))?.message : undefined;
+  await setRow(rows, read ? { ...row, last_message: lastMessage(read) } : row);
   if (known) {
     // The server may not know the user's newest marks yet.
     await raiseOwn(rows, id, isOfChannel(known) ? 0 : known.delivered_seq, known.read_seq);
@@ -335,7 +338,7 @@ function lastMessage({ seq, sender_id, kind, body, sent_at, deleted_at, system }
     seq,
     sender_id,
     kind,
-    preview: [...body].slice(0, limits.PREVIEW_CHARS_MAX).join(""),
+    preview: kind === "sealed" ? "" : [...body].slice(0, limits.PREVIEW_CHARS_MAX).join(""),
     sent_at,
     ...(deleted_at === undefined ? {} : { deleted: true }),
     ...(system ? { system } : {}),

@@ -229,7 +229,7 @@ export class Rows {
     const key = partOf(num, seq);
     const lines = await this.#linesOf(num, seq);
     const others = lines.filter((line) => seqOf(line) !== seq);
-    const words = message ? wordsOf(message.body) : [];
+    const words = message && message.kind !== "sealed" ? wordsOf(message.body) : [];
     if (message && words.length > 0) {
       others.push(`${seq} ${Date.parse(message.sent_at)}\t ${words.join(" ")} `);
     }

@@ -242,7 +242,7 @@ pub(crate) fn brief(item: &Item) -> String {
             assert_eq!(*key, format!("s{seq}"));
             format!("{key} {sender_id} {}", json!(event)["event"].as_str().unwrap())
         }
-        Content::Unreadable { sender_id, why, .. } => format!("{key} {sender_id} {why:?}"),
+        Content::Unreadable { sender_id, why, .. } => format!("{key} {sender_id} {}", json!(why).as_str().unwrap()),
         Content::Other(message) => format!("{key} {} {}", message.sender_id, message.kind),
         Content::Message(message) => format!("{key} {}", brief_message(message)),
     }
