@@ -54,12 +54,13 @@ openmls:
     cd tests/openmls && cargo fmt --check && cargo clippy --locked --quiet --all-targets -- -D warnings
     cd tests/openmls && cargo test --locked --quiet -- --nocapture
 
-# Build the encryption as WebAssembly for the web client, and test it. Needs rustup, or Debian's packages
-wasm: node
+# Build the encryption as WebAssembly for the web client, and test it, also in the demo. Needs rustup, or Debian's packages
+wasm: node chromium
     python tools/scripts/wasm.py
     cargo build --locked --quiet --bin pigeonhole
     cd clients/sealing && cargo build --locked --quiet --example carry
     cd clients/web && npx vitest run --dir sealed --testTimeout 300000
+    cd apps/demo && npm run build && npx vitest run --dir browser sealed
 
 # The reference of the web client, into target/reference/typescript. Rust's is `just rustdoc`, Kotlin's is in `just pack`
 reference: tools

@@ -1,41 +1,12 @@
 // axe looks for problems on the demo's page, in each colour scheme and width: roles, names, contrast, focus.
 
 import axe from "axe-core";
-import type { Page } from "playwright-core";
 import { expect } from "vitest";
+import { findIn, looks } from "./axe.ts";
 import { png } from "./png.ts";
 import { Stage, sideBySide, test } from "./stage.ts";
 
 const stage = new Stage({ reducedMotion: "reduce", permissions: ["notifications"] });
-
-/** Light and dark, and each width. */
-const looks = {
-  light: { colorScheme: "light", forcedColors: "none", width: 1360, height: 860 },
-  dark: { colorScheme: "dark", forcedColors: "none", width: 1360, height: 860 },
-  "high contrast": { colorScheme: "dark", forcedColors: "active", width: 1360, height: 860 },
-  phone: { colorScheme: "light", forcedColors: "none", width: 390, height: 780 },
-  "320 px": { colorScheme: "dark", forcedColors: "none", width: 320, height: 640 },
-} as const;
-
-/** Adds the problems of the page, as it is now in each look, with the first place that has them. */
-async function find(page: Page, what: string, found: Map<string, string>): Promise<void> {
-  for (const [look, { width, height, ...media }] of Object.entries(looks)) {
-    await page.setViewportSize({ width, height });
-    await page.emulateMedia(media);
-    const problems = await page.evaluate(async () => {
-      // The page is drawn in the new colours first.
-      await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
-      const { violations } = await (window as unknown as { axe: typeof axe }).axe.run({ resultTypes: ["violations"] });
-      return violations.flatMap(({ id, nodes }) =>
-        nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`),
-      );
-    });
-    for (const problem of problems) {
-      found.set(problem, found.get(problem) ?? `${what}, ${look}`);
-    }
-  }
-  await page.setViewportSize({ width: 1360, height: 860 });
-}
 
 /** Two users side by side, whose page contains axe. */
 async function axes(...users: [string, string]) {
@@ -44,7 +15,7 @@ async function axes(...users: [string, string]) {
   await page.evaluate(axe.source);
   const [ann, ben] = await sideBySide(page, ...users);
   const found = new Map<string, string>();
-  return { page, ann, ben, found, look: (what: string) => find(page, what, found) };
+  return { page, ann, ben, found, look: (what: string) => findIn(page, what, found) };
 }
 
 test("axe finds nothing in a chat, in its question and beside the phone’s lock screen", async () => {

@@ -120,6 +120,43 @@ export class Pane {
     await this.root.getByRole("dialog").getByRole("button", { name, exact: true }).click();
   }
 
+  /** Makes the user's keys. The page loads again with them. */
+  async encrypt(): Promise<void> {
+    await this.root.getByRole("button", { name: "Turn on encryption" }).click();
+    await this.confirm("Turn on");
+    await this.hasDevices(1);
+  }
+
+  /** The panel of the user's devices. */
+  devices(): Locator {
+    return this.root.getByRole("region", { name: "Devices of" });
+  }
+
+  async toggleDevices(): Promise<void> {
+    await this.root.getByRole("button", { name: "Devices of" }).click();
+  }
+
+  /** Waits until the server has the keys of this number of devices. */
+  async hasDevices(count: number): Promise<void> {
+    await this.toggleDevices();
+    await this.devices()
+      .getByRole("listitem")
+      .nth(count - 1)
+      .waitFor();
+    await this.devices().getByRole("listitem").nth(count).waitFor({ state: "detached" });
+    await this.toggleDevices();
+  }
+
+  /** Waits until the open chat has this lock. */
+  lock(state: "off" | "on" | "joining" | "other keys"): Locator {
+    return this.root.getByRole("button", { name: `Encryption: ${state}` });
+  }
+
+  /** The panel of the open chat's encryption. */
+  encryption(): Locator {
+    return this.root.getByRole("region", { name: "Encryption of" });
+  }
+
   menu(): Locator {
     return this.root.getByRole("button", { name: "Chat menu" });
   }

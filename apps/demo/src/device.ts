@@ -1,6 +1,7 @@
 // A user's device in this browser: its phone, its network, and the client that uses them. All tabs are one device.
 
 import { indexedDbStorage, open, type Pigeonhole } from "@pigeonhole/client";
+import { keysOf } from "./keys.ts";
 import { local, sameTables } from "./local.ts";
 import { Network, type Passed } from "./network.ts";
 import { Phone } from "./phone.ts";
@@ -10,19 +11,31 @@ export class Device {
   readonly phone: Phone;
   /** Names the tables of the server, to which what the page keeps belongs. */
   readonly dataId: string;
+  /** The user's messages to other users leave encrypted. */
+  readonly isEncrypted: boolean;
   #network: Network;
 
-  private constructor(pigeonhole: Pigeonhole, phone: Phone, dataId: string, network: Network) {
+  private constructor(pigeonhole: Pigeonhole, phone: Phone, dataId: string, isEncrypted: boolean, network: Network) {
     this.pigeonhole = pigeonhole;
     this.phone = phone;
     this.dataId = dataId;
+    this.isEncrypted = isEncrypted;
     this.#network = network;
   }
 
-  /** Connects, unless the user had switched the device off. `passed` gets every frame, `turned` each turn of the switch. */
-  static async open(user: string, passed: (frame: Passed) => void, turned: () => void): Promise<Device> {
+  /**
+   * Connects, unless the user had switched the device off. `named`: a second device in this browser. `passed` gets every
+   * frame, `turned` each turn of the switch.
+   */
+  static async open(
+    user: string,
+    named: string | undefined,
+    passed: (frame: Passed) => void,
+    turned: () => void,
+  ): Promise<Device> {
     const { data_id } = await local();
-    const name = `${user} of ${data_id}`;
+    const name = `${user} of ${data_id}${named === undefined ? "" : ` on ${named}`}`;
+    const keys = await keysOf(user, data_id);
     const network = new Network(name, passed, () => {
       if (!network.isCut) {
         pigeonhole.wake();
@@ -38,8 +51,9 @@ export class Device {
       // The messages of other tables are others.
       storage: indexedDbStorage(name),
       webSocket: network.open,
+      ...(keys && { encrypted: keys }),
     });
-    return new Device(pigeonhole, phone, data_id, network);
+    return new Device(pigeonhole, phone, data_id, keys !== undefined, network);
   }
 
   get isCut(): boolean {

@@ -18,6 +18,7 @@ const panes = users.map((user, at) => {
   const peer = users[at === 0 ? 1 : 0] ?? query.get("with") ?? undefined;
   return pane({
     user,
+    device: query.get("device") ?? undefined,
     peer,
     // The other one begins with the list, so that one sees the difference between having a message and having read it.
     isOpen: at === 0,

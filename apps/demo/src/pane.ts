@@ -13,6 +13,7 @@ import {
   type Sent,
 } from "@pigeonhole/client";
 import { Device } from "./device.ts";
+import { makeKeys } from "./keys.ts";
 import { Opened, type Place, placeOf } from "./opened.ts";
 import type { Prepared } from "./prepare.ts";
 import { notAdded, reason, whyNotJoined, whyNotMade, whyRefused } from "./refusals.ts";
@@ -22,7 +23,8 @@ import { kept } from "./tab.ts";
 import { Back } from "./view/back.ts";
 import { Confirm } from "./view/confirm.ts";
 import { Conversation, type ConversationActions } from "./view/conversation.ts";
-import { h } from "./view/dom.ts";
+import { h, icon } from "./view/dom.ts";
+import type { Encryption } from "./view/encryption.ts";
 import { Frames } from "./view/frames.ts";
 import { Header } from "./view/header.ts";
 import { type Found, List, type ListActions } from "./view/list.ts";
@@ -37,6 +39,8 @@ const CHANNELS_EVERY_MS = 15_000;
 
 export interface PaneOptions {
   user: string;
+  /** Names a second device of the user in this browser. */
+  device: string | undefined;
   /** A user to start a chat with. */
   peer: string | undefined;
   /** Whether the chat with them is open at first. */
@@ -62,8 +66,19 @@ async function start(options: PaneOptions, element: HTMLElement): Promise<void> 
   const frames = framesOf(options.user);
   let pane: Pane | undefined;
   const turned = () => pane?.showSoon();
-  const device = await Device.open(options.user, (frame) => frames.add(frame), turned);
-  pane = new Pane(options, element, frames, device);
+  const { user, device: named, peer } = options;
+  const device = await Device.open(user, named, (frame) => frames.add(frame), turned);
+  pane = new Pane(options, element, frames, device, await encryptionOf(user, peer, device));
+}
+
+/** Returns the panels of the encryption, which are loaded for a user with keys. */
+async function encryptionOf(user: string, peer: string | undefined, device: Device): Promise<Encryption | undefined> {
+  if (!device.isEncrypted) {
+    return undefined;
+  }
+  const { Encryption } = await import("./view/encryption.ts");
+  const second = new URLSearchParams({ user, device: "second", ...(peer === undefined ? {} : { with: peer }) });
+  return new Encryption(user, device.phone.deviceId, device.pigeonhole, `/?${second}`);
 }
 
 class Pane {
@@ -84,6 +99,8 @@ class Pane {
   #refusals = new Map<string, string>();
   #header: Header;
   #lockScreen: LockScreen;
+  /** The user's devices, of a user with keys. */
+  #devices: HTMLElement;
   #list: List;
   #conversation: Conversation;
   #destination = new Confirm();
@@ -91,7 +108,13 @@ class Pane {
   #announcer = h("p", { class: "hidden", "aria-live": "polite" });
   #isDue = false;
 
-  constructor(options: PaneOptions, element: HTMLElement, frames: Frames, device: Device) {
+  constructor(
+    options: PaneOptions,
+    element: HTMLElement,
+    frames: Frames,
+    device: Device,
+    encryption: Encryption | undefined,
+  ) {
     const { user, ownTab, peer, isOpen } = options;
     const { pigeonhole, phone } = device;
     this.#options = options;
@@ -100,12 +123,17 @@ class Pane {
     this.#place = kept(`open for ${user} in ${device.dataId}`);
     this.#rows = pigeonhole.conversations();
     this.#archived = pigeonhole.conversations({ archived: true });
-    const actions = { ownTab, connect: (wanted: boolean) => device.turn(wanted), comeBack: () => pigeonhole.wake() };
-    this.#header = new Header(user, actions);
+    this.#devices = encryption?.devices.element ?? h("div", { hidden: true });
+    this.#header = new Header(user, {
+      ownTab,
+      connect: (wanted) => device.turn(wanted),
+      comeBack: () => pigeonhole.wake(),
+      encryption: encryption?.devices.button ?? this.#encrypt(),
+    });
     this.#lockScreen = new LockScreen(user, (id, title) => this.#openNotified(id, title));
     phone.changed = (shown) => this.#lockScreen.show(shown);
     this.#list = new List(user, this.#listActions());
-    this.#conversation = new Conversation(user, this.#conversationActions());
+    this.#conversation = new Conversation(user, this.#conversationActions(), encryption?.chat);
     this.#back = new Back(user, () => this.#opened && !this.#list.element.checkVisibility() && this.#close());
     this.#lay(frames);
     for (const { subscribe } of [this.#rows, this.#archived, pigeonhole.connection]) {
@@ -128,11 +156,33 @@ class Pane {
     const body = h("div", { class: "pane-body" }, this.#list.element, this.#conversation.element, nobody);
     this.#element.replaceChildren(
       this.#header.element,
+      this.#devices,
       this.#lockScreen.element,
       body,
       frames.element,
       this.#destination.element,
       this.#announcer,
+    );
+  }
+
+  /** Returns the button by which the user gets keys. */
+  #encrypt(): HTMLElement {
+    const name = "Turn on encryption";
+    const click = async () => {
+      const question = `Turn on encryption for ${this.#options.user}? It stays on: chats with it can’t go back.`;
+      if (await this.#destination.ask(question, "Turn on")) {
+        try {
+          await makeKeys(this.#options.user, this.#device.dataId);
+          location.reload();
+        } catch (error) {
+          this.#element.prepend(h("p", { class: "broken", role: "alert" }, whyRefused(error)));
+        }
+      }
+    };
+    return h(
+      "button",
+      { type: "button", class: "button lock", "aria-label": name, title: name, click },
+      icon("unlocked"),
     );
   }
 

@@ -14,6 +14,8 @@ export function reason(code: string, isChange: boolean, isDirect: boolean, what:
       return isChange ? "it has been changed too often" : message || "there is no room for more";
     case "too_large":
       return tooLarge(message);
+    case "no_keys":
+      return "the other user has no encryption yet, and this message leaves encrypted only";
     default:
       return message || code;
   }

@@ -2,7 +2,12 @@
 
 import type { MediaInfo } from "@pigeonhole/client";
 
-const words: Record<string, string> = { image: "Photo", voice: "Voice message", file: "File" };
+const words: Record<string, string> = {
+  image: "Photo",
+  voice: "Voice message",
+  file: "File",
+  sealed: "Encrypted message",
+};
 
 /** Its caption, or what it carries. */
 export function said(kind: string, body: string, media?: Pick<MediaInfo, "name">): string {

@@ -8,6 +8,7 @@ import { pieces } from "../mentions.ts";
 import { reason } from "../refusals.ts";
 import { DELETED, isUnmade, whatOf } from "../rows.ts";
 import { said } from "../said.ts";
+import { unreadable } from "../sealed.ts";
 import { sentence } from "../system.ts";
 import { hue } from "./avatar.ts";
 import { fill, h, type Item, icon, put } from "./dom.ts";
@@ -73,6 +74,10 @@ function shown(entry: Entry, row: ChatRow, actions: BubbleActions): Item {
       return message(entry, row, actions);
     case "system":
       return notice(entry.key, "system", sentence(entry.event, entry.senderId, actions.me, whatOf(row)), entry);
+    case "unreadable": {
+      const whose = entry.senderId === actions.me ? "You" : entry.senderId;
+      return notice(entry.key, "unreadable", `${whose}: ${unreadable[entry.why]}`, entry);
+    }
     case "other": {
       const { body, sender_id } = entry.message;
       return notice(entry.key, "system", `${sender_id}: ${body}`, entry);

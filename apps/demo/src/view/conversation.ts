@@ -10,6 +10,7 @@ import { avatar } from "./avatar.ts";
 import { Composer } from "./composer.ts";
 import { Confirm } from "./confirm.ts";
 import { h, icon, put } from "./dom.ts";
+import type { ChatPanel } from "./encryption.ts";
 import { type GroupActions, GroupPanel } from "./group-panel.ts";
 import { Menu, type MenuItem } from "./menu.ts";
 import { Messages, type MessagesActions } from "./messages.ts";
@@ -65,8 +66,11 @@ export class Conversation {
   #unblock: HTMLButtonElement;
   #putAway: HTMLButtonElement;
   #panel: GroupPanel;
+  #encryption: ChatPanel | undefined;
 
-  constructor(user: string, actions: ConversationActions) {
+  /** `encryption`: of a user with keys. */
+  constructor(user: string, actions: ConversationActions, encryption: ChatPanel | undefined) {
+    this.#encryption = encryption;
     this.#user = user;
     this.#actions = actions;
     const leave = { type: "button", class: "button back", click: () => actions.leave() };
@@ -120,8 +124,18 @@ export class Conversation {
     this.element = h(
       "section",
       { class: "conversation", "aria-label": `The open chat of ${user}` },
-      h("header", {}, this.#back, this.#title, this.#set, this.#panel.button, this.#menu.element),
+      h(
+        "header",
+        {},
+        this.#back,
+        this.#title,
+        this.#set,
+        ...(encryption ? [encryption.button] : []),
+        this.#panel.button,
+        this.#menu.element,
+      ),
       this.#panel.element,
+      ...(encryption ? [encryption.element, encryption.warning] : []),
       this.#messages.element,
       this.#composer.element,
       this.#blocked,
@@ -147,6 +161,7 @@ export class Conversation {
     this.#unblock.hidden = !row.isBlocked;
     this.#putAway.hidden = row.failed === undefined;
     this.#panel.update(chat);
+    this.#encryption?.update(chat);
     set(this.#words, why);
     set(this.#set, standing(chat));
     set(this.#presence, presenceOf(chat, isConnected));
@@ -180,6 +195,7 @@ export class Conversation {
     this.#menu.close();
     this.#messages.turnTo(chat);
     this.#panel.turnTo();
+    this.#encryption?.turnTo();
     this.#unblock.textContent = `Unblock ${chat?.row.peerId}`;
     this.#name.textContent = "";
   }
@@ -216,6 +232,13 @@ export class Conversation {
     }
     if (row.conversationId !== undefined) {
       items.push({ name: isArchived ? "Unarchive" : "Archive", choose: () => archive(chat, !isArchived) });
+    }
+    if (row.kind === "direct" && row.conversationId !== undefined) {
+      const names = { user: this.#user, with: peerId ?? "", chat: row.conversationId };
+      items.push({
+        name: "What the server sees",
+        choose: () => void open(`/server.html?${new URLSearchParams(names)}`, "_blank", "noopener"),
+      });
     }
     if (row.failed !== undefined) {
       items.push({ name: "Remove", choose: () => this.#actions.putAway(chat) });

@@ -11,6 +11,8 @@ export interface HeaderActions {
   comeBack(): void;
   /** The address of this user's own tab; none, if this is it. */
   ownTab: string | undefined;
+  /** The button of the encryption. */
+  encryption: HTMLElement;
 }
 
 export interface Status {
@@ -28,7 +30,7 @@ export class Header {
   #switch: HTMLInputElement;
   #timer: ReturnType<typeof setInterval> | undefined;
 
-  constructor(user: string, { connect, comeBack, ownTab }: HeaderActions) {
+  constructor(user: string, { connect, comeBack, ownTab, encryption }: HeaderActions) {
     this.#comeBack = h("button", { type: "button", class: "link", hidden: true, click: comeBack });
     const turned = () => connect(this.#switch.checked);
     this.#switch = h("input", { type: "checkbox", role: "switch", change: turned });
@@ -50,6 +52,7 @@ export class Header {
       { class: "pane-header" },
       avatar(user),
       who,
+      encryption,
       h("label", { class: "switch" }, h("span", {}, "Connection"), this.#switch),
       ...(ownTab === undefined ? [] : [h("a", { ...tab, title: "Open in a new tab" }, icon("open"))]),
     );

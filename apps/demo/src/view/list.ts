@@ -138,6 +138,7 @@ export class List {
           ? [h("span", { class: "kind", role: "img", "aria-label": "Channel" }, icon("channel"))]
           : []),
         h("span", { class: "of", dir: "auto" }),
+        h("span", { class: "locked-chat", role: "img", "aria-label": "Encrypted" }, icon("locked")),
         h("span", { class: "muted", role: "img", "aria-label": "Muted" }, icon("muted")),
       ),
       h("time", {}),
@@ -228,6 +229,10 @@ function show(element: HTMLElement, row: ChatRow, me: string, isOpen: boolean): 
   const mark = element.querySelector(".muted");
   if (mark) {
     put(mark, "hidden", !isMuted);
+  }
+  const lock = element.querySelector(".locked-chat");
+  if (lock) {
+    put(lock, "hidden", row.lock === "plain");
   }
   put(element, "class", unread > 0 && (isMuted ? "unread quiet" : "unread"));
 }

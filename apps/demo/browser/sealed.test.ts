@@ -1,0 +1,145 @@
+// The end-to-end encryption in a browser. `just wasm` builds the encryption, and runs these tests.
+
+import { existsSync } from "node:fs";
+import axe from "axe-core";
+import type { Page } from "playwright-core";
+import { describe, expect } from "vitest";
+import { findIn } from "./axe.ts";
+import { Pane } from "./pane.ts";
+import { Stage, screenshot, sideBySide, test } from "./stage.ts";
+
+const stage = new Stage({ reducedMotion: "reduce" });
+const isBuilt = existsSync(new URL("../../../clients/web/src/wasm/sealing_bg.wasm", import.meta.url));
+
+/** Two users side by side, with keys that the server has. */
+async function encrypted(...users: [string, string]) {
+  const visitor = await stage.arrive();
+  const page = await visitor.open(`?user=${users[0]}&user=${users[1]}`);
+  const [one, other] = await sideBySide(page, ...users);
+  await one.encrypt();
+  await other.encrypt();
+  return { visitor, page, one, other };
+}
+
+/** The page of what the server sees of the open chat. */
+async function serversView(pane: Pane): Promise<Page> {
+  const opened = pane.page.context().waitForEvent("page");
+  await pane.choose("What the server sees");
+  return opened;
+}
+
+describe.runIf(isBuilt)("with the encryption", () => {
+  test("a first message is sealed: both see the lock, and the server sees no text", async () => {
+    const { page, one: ann, other: ben } = await encrypted("ann", "ben");
+    await ann.lock("off").waitFor();
+    await ann.say("a canary for ben");
+    await ann.hasTicks("a canary for ben", "Delivered");
+    await ben.chat("ann").getByRole("img", { name: "Encrypted" }).waitFor();
+    await ben.hasPreview("ann", "a canary for ben");
+    await ben.chat("ann").click();
+    await ben.say("a canary for ann");
+    await ann.message("a canary for ann").waitFor();
+    await ann.pick("a canary for ann", "👍");
+    await ben.reaction("a canary for ann", "👍 1").waitFor();
+    for (const pane of [ann, ben]) {
+      await pane.lock("on").waitFor();
+    }
+
+    const view = await serversView(ann);
+    await view.getByRole("row").filter({ hasText: "sealed, silent" }).waitFor();
+    const rows = view.getByRole("row");
+    const kinds = await rows.evaluateAll((all) => all.slice(1).map((row) => row.children[3]?.textContent));
+    expect(kinds).toEqual(["commit", "sealed", "sealed", "sealed, silent"]);
+    expect(await view.content()).not.toContain("canary");
+    await view.getByRole("link", { name: "Back to the chat" }).waitFor();
+    await view.evaluate(axe.source);
+    const found = new Map<string, string>();
+    await findIn(view, "the server’s view", found);
+
+    await page.evaluate(axe.source);
+    await ann.lock("on").click();
+    const number = ann.encryption().locator(".safety-number");
+    await number.filter({ hasText: /^(\d{5} ){11}\d{5}$/ }).waitFor();
+    await ann.encryption().getByRole("img", { name: "QR code" }).locator("path").waitFor();
+    await ben.lock("on").click();
+    await ben
+      .encryption()
+      .locator(".safety-number")
+      .filter({ hasText: (await number.textContent()) ?? "-" })
+      .waitFor();
+    await ann.toggleDevices();
+    await ann.devices().getByText("this device").waitFor();
+    await screenshot(page, "encryption");
+    await findIn(page, "the panels of the encryption", found);
+    expect([...found]).toEqual([]);
+  });
+
+  test("the server sees the text of a chat without keys", async () => {
+    const visitor = await stage.arrive();
+    const page = await visitor.open("?user=cara&user=dirk");
+    const [cara] = await sideBySide(page, "cara", "dirk");
+    await cara.say("a canary in the clear");
+    await cara.hasTicks("a canary", "Delivered");
+    const view = await serversView(cara);
+    await view.getByRole("row").filter({ hasText: "a canary in the clear" }).waitFor();
+  });
+
+  test("a second device reads what follows, and a removed one reads nothing more", async () => {
+    const { visitor, one: eve, other: fay } = await encrypted("eve", "fay");
+    await eve.say("before the second device");
+    await eve.hasTicks("before the second device", "Delivered");
+    await fay.chat("eve").click();
+
+    const tab = await visitor.open("?user=eve&device=second&with=fay");
+    const second = new Pane(tab, "eve");
+    await second.isState("Online");
+    await second.chat("fay").click();
+    await second.lock("on").waitFor();
+    await second.message("Sent before this device joined").waitFor();
+    await fay.say("to both devices");
+    await second.message("to both devices").waitFor();
+    await eve.message("to both devices").waitFor();
+    await eve.hasDevices(2);
+
+    await second.connection().click();
+    await second.isState("Offline");
+    await eve.toggleDevices();
+    await eve.devices().getByRole("button", { name: "Remove Device" }).click();
+    await eve.confirm("Remove");
+    await eve.devices().getByRole("listitem").nth(1).waitFor({ state: "detached" });
+    await fay.lock("on").click();
+    await fay.encryption().getByText("is no longer among the devices of eve").waitFor();
+    await fay.say("to one device");
+    await eve.message("to one device").waitFor();
+  });
+
+  test("a user with other keys: a warning, and messages wait until they are accepted", async () => {
+    const { one: gil, other: hal } = await encrypted("gil", "hal");
+    await gil.say("to the first keys");
+    await gil.hasTicks("to the first keys", "Delivered");
+    await gil.lock("on").click();
+    await gil.encryption().getByRole("button", { name: "They are equal" }).click();
+    await gil.encryption().getByText("You have verified the keys of hal").waitFor();
+    await gil.lock("on").click();
+    await hal.connection().click();
+
+    // Another browser has none of hal's keys.
+    const visitor = await stage.arrive();
+    const anew = new Pane(await visitor.open("?user=hal&with=gil"), "hal");
+    await anew.isState("Online");
+    await anew.encrypt();
+    await anew.chat("gil").click();
+    await anew.lock("joining").click();
+    await anew.encryption().getByRole("button", { name: "Begin the encryption anew" }).click();
+    await anew.confirm("Begin anew");
+    await anew.lock("on").waitFor();
+    const warning = gil.root.getByRole("alert").filter({ hasText: "not those that you verified" });
+    await warning.waitFor();
+    await gil.lock("other keys").waitFor();
+    await gil.say("to the new keys");
+    await gil.hasTicks("to the new keys", "Waiting for a connection");
+    await warning.getByRole("button", { name: "Accept the new keys" }).click();
+    await anew.message("to the new keys").waitFor();
+    await gil.lock("on").waitFor();
+  });
+});
