@@ -28,11 +28,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "target/packages/npm"
 BUILT = ROOT / "target/packages/local"
 PAGE = ROOT / "apps/demo"
+SEALING = ROOT / "clients/web/src/wasm"
 LAUNCHER = ROOT / "tools/pigeonhole/npm"
 PROGRAM = "pigeonhole.exe" if os.name == "nt" else "pigeonhole"
 PROGRAM_PACKED_BYTES_MAX = 30_000_000
 # By package: its folder, and the most bytes that its exports have in a bundle, compressed, without its peers.
-CLIENTS = {"@pigeonhole/client": ("clients/web", 50_600), "@pigeonhole/react": ("clients/react", 3_000)}
+CLIENTS = {"@pigeonhole/client": ("clients/web", 51_100), "@pigeonhole/react": ("clients/react", 3_000)}
 FIRST_LINE_S_MAX = 2
 # Windows finds `npm.cmd` by its whole path only.
 NPM = shutil.which("npm")
@@ -77,7 +78,10 @@ def pack_program():
     shutil.copytree(PAGE / "dist", folder / "demo")
     for file in ["template.yaml", "LICENSE"]:
         shutil.copy(ROOT / file, folder)
-    (folder / "THIRD-PARTY.txt").write_text(notices("pigeonhole", page_libraries()), "utf-8")
+    texts = [notices("pigeonhole", page_libraries())]
+    # The page has the encryption, where `just wasm` has built it.
+    texts += [file.read_text("utf-8") for file in [SEALING / "THIRD-PARTY.txt"] if file.exists()]
+    (folder / "THIRD-PARTY.txt").write_text("\n".join(texts), "utf-8")
     name = f"@pigeonhole/{folder.name}"
     launcher = json.loads((LAUNCHER / "package.json").read_text())
     if launcher["version"] != version() or launcher["optionalDependencies"].get(name) != version():
@@ -102,8 +106,9 @@ def version():
 def page_libraries():
     """Yields name, version, licence and source of each library that the page contains."""
     imports = re.compile(r"""from "([^."][^"]*)";""")
-    names = {name for file in PAGE.glob("src/**/*.ts") for name in imports.findall(file.read_text())}
-    # The client is ours.
+    modules = {name for file in PAGE.glob("src/**/*.ts") for name in imports.findall(file.read_text())}
+    # A package has modules of its own. The client is ours.
+    names = {"/".join(name.split("/")[: 2 if name.startswith("@") else 1]) for name in modules}
     for name in sorted(name for name in names if not name.startswith("@pigeonhole/")):
         package = json.loads((PAGE / "node_modules" / name / "package.json").read_text())
         yield name, package["version"], package["license"], f"https://www.npmjs.com/package/{name}"

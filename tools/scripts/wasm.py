@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from licences import notices
 from package_check import DEBIAN, environment, unpack
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +34,8 @@ def main():
         old.unlink()
     run([SEALING / "target/bindgen/bindgen", built, INTO], os.environ)
     (INTO / "sealing_bg.wasm.d.ts").unlink()
+    texts = notices("pigeonhole-sealing-wasm", workspace=SEALING, target=["--target", TARGET])
+    (INTO / "THIRD-PARTY.txt").write_text(texts, "utf-8")
     module = (INTO / "sealing_bg.wasm").read_bytes()
     kilobytes = len(gzip.compress(module, 9)) / 1000
     print(f"sealing_bg.wasm: {len(module) / 1000:.0f} KB, gzipped {kilobytes:.1f} KB of {GZIPPED_KB_MAX} KB")
