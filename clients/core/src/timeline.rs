@@ -159,8 +159,6 @@ pub(crate) enum Place<'a> {
     Message { message: &'a Message, tick: Option<Tick>, unread: Option<u64> },
     /// An encrypted message that this device can't read. `unread`: as of a message.
     Unreadable { message: &'a Message, why: Unreadable, unread: Option<u64> },
-    /// An entry of an app's own kind.
-    Other(&'a Message),
     /// An own message that is not stored.
     Unsent { unsent: &'a Unsent, body: &'a str, reply_to: Option<Seq> },
 }
@@ -342,7 +340,7 @@ impl Timeline {
         }
         self.spans = Span { from: message.seq, to: message.seq }.joined(&self.spans);
         let was_closed = message.system.is_some() && self.is_closed();
-        if has_content(&message) {
+        if counts(&message) {
             self.hold(message, from_page);
         } else {
             self.change(message);
@@ -397,7 +395,7 @@ impl Timeline {
         if let Some(target_seq) = entry.target_seq {
             let changes = self.changes.entry(target_seq).or_default();
             changes.add(&entry, &self.user_id);
-            if let Some(target) = self.held.get_mut(&target_seq).filter(|target| has_content(target)) {
+            if let Some(target) = self.held.get_mut(&target_seq).filter(|target| counts(target)) {
                 changes.apply(target);
             }
         }
@@ -461,14 +459,14 @@ impl Timeline {
             self.unsent.iter().find(|unsent| unsent.is(&queued.client_msg_id)).map(|unsent| unsent.queued.made_at);
         self.unsent.retain(|unsent| !unsent.is(&queued.client_msg_id));
         if let Outgoing::Request(Action::React(ReactRequest { seq, emoji, .. })) = &queued.outgoing
-            && let Some(message) = self.held.get_mut(seq).filter(|message| has_content(message))
+            && let Some(message) = self.held.get_mut(seq).filter(|message| counts(message))
         {
             let changes = self.changes.entry(*seq).or_default();
             changes.counted(emoji.as_ref());
             changes.apply(message);
         }
         if let Outgoing::Request(Action::Delete(DeleteRequest { seq, .. })) = &queued.outgoing
-            && let Some(message) = self.held.get_mut(seq).filter(|message| has_content(message))
+            && let Some(message) = self.held.get_mut(seq).filter(|message| counts(message))
         {
             let changes = self.changes.entry(*seq).or_default();
             changes.delete(wanted.unwrap_or(message.sent_at), self.user_id.clone());
@@ -614,7 +612,6 @@ impl Timeline {
                     entries.extend(unread.map(TimelineEntry::Unread));
                     entries.push(TimelineEntry::Unreadable { message, why });
                 }
-                Place::Other(_) => {}
                 Place::Unsent { unsent, body, reply_to } => {
                     turn(&mut entries, unsent.queued.made_at);
                     let tick = if unsent.error.is_some() { Tick::Failed } else { Tick::Waiting };
@@ -646,8 +643,6 @@ impl Timeline {
                 } else if counts(message) {
                     let tick = if self.is_own(message) { Some(tick(seq, all)) } else { None };
                     places.push(Place::Message { message, tick, unread });
-                } else if has_content(message) {
-                    places.push(Place::Other(message));
                 }
             }
         }
@@ -661,7 +656,7 @@ impl Timeline {
 
     /// Returns the `seq` of each stored entry that [`places`](Self::places) has, in order.
     pub(crate) fn shown(&self) -> impl Iterator<Item = Seq> {
-        let is_shown = |message: &&Message| has_content(message) || shown_event(message).is_some();
+        let is_shown = |message: &&Message| counts(message) || shown_event(message).is_some();
         self.above(self.floor()).filter(is_shown).map(|message| message.seq)
     }
 
@@ -730,7 +725,7 @@ impl Timeline {
 
     fn get(&self, seq: Seq) -> Option<Cow<'_, Message>> {
         let is_read = |message: &&Message| message.kind != Kind::Sealed || message.deleted_at.is_some();
-        let message = self.held.get(&seq).filter(|message| has_content(message) && seq > self.floor()).filter(is_read);
+        let message = self.held.get(&seq).filter(|message| counts(message) && seq > self.floor()).filter(is_read);
         message.map(|message| self.foreseen(message))
     }
 
@@ -935,11 +930,6 @@ impl Timeline {
 /// The event of a system entry, if this version knows it.
 fn shown_event(message: &Message) -> Option<&System> {
     message.system.as_ref().filter(|system| !matches!(system, System::Later(_)))
-}
-
-/// Messages, and entries of a kind that an app has made up: `x-` and a name.
-fn has_content(message: &Message) -> bool {
-    counts(message) || matches!(&message.kind, Kind::Other(name) if name.starts_with("x-"))
 }
 
 fn tick(seq: Seq, all: Option<(Seq, Seq)>) -> Tick {

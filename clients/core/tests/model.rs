@@ -971,7 +971,7 @@ impl World {
         let key = client_msg_id.clone();
         let outgoing = match (target.clone(), self.count % 4) {
             (Target::Conversation(conversation_id), 0) if is_own => {
-                Outgoing::Request(EditRequest { conversation_id, seq, client_msg_id: key, body }.into())
+                Outgoing::Request(EditRequest { conversation_id, seq, client_msg_id: key, body, data: None }.into())
             }
             (Target::Conversation(conversation_id), 1) if is_own => {
                 Outgoing::Request(DeleteRequest { conversation_id, seq, client_msg_id: key }.into())

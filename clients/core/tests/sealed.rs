@@ -475,6 +475,7 @@ impl World {
             seq,
             client_msg_id: ClientMsgId::parse(&id).unwrap(),
             body: body.clone(),
+            data: None,
         };
         self.written.insert(format!("{id}>{target}"), (device.user.clone(), body));
         self.keep(at, &id, Outgoing::Request(request.into()));

@@ -262,7 +262,6 @@ impl Terminal {
             Content::Unreadable { seq, sender_id, why, .. } => {
                 format!("#{seq} {}: ({})", self.name(sender_id), unreadable(*why))
             }
-            Content::Other(message) => self.found(message),
         }
     }
 
@@ -303,7 +302,7 @@ struct Drawn {
 fn is_stored(item: &Item) -> bool {
     match &item.content {
         Content::Message(message) => message.seq.is_some(),
-        Content::System { .. } | Content::Unreadable { .. } | Content::Other(_) => true,
+        Content::System { .. } | Content::Unreadable { .. } => true,
         Content::Day { .. } | Content::Unread { .. } | Content::Gap { .. } => false,
     }
 }

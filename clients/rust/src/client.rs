@@ -306,7 +306,7 @@ impl Client {
             return Err(Error::TooLarge);
         }
         let conversation_id = conversation_id.clone();
-        self.request(|client_msg_id| EditRequest { conversation_id, seq, client_msg_id, body }).await
+        self.request(|client_msg_id| EditRequest { conversation_id, seq, client_msg_id, body, data: None }).await
     }
 
     /// Deletes the user's own message for all members through the outbox, as [`edit`](Self::edit) does.

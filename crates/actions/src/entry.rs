@@ -125,7 +125,7 @@ pub(crate) fn attempted(
     match appended {
         AppendOutcome::Stored => Ok(Attempt::Done(StoredEntry { place, follows, concerned, duplicate: false })),
         AppendOutcome::Duplicate(place, version) => {
-            let follows = Follows { version, emoji_before: None };
+            let follows = Follows { version, ..Follows::default() };
             Ok(Attempt::Done(StoredEntry { place, follows, concerned, duplicate: true }))
         }
         AppendOutcome::IdReused => Err(Refusal::IdReused.into()),

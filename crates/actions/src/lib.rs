@@ -77,7 +77,7 @@ impl Actions {
         request: SendRequest,
         conflicts: &mut u64,
     ) -> Result<Appended, Failure> {
-        let SendRequest { target, client_msg_id, kind, body, media, reply_to, mentions, epoch, silent } = request;
+        let SendRequest { target, client_msg_id, kind, body, media, data, reply_to, mentions, epoch, silent } = request;
         let conversation_id = conversation_for(writer.user, &target);
         let has_mentions = !mentions.is_empty();
         let kind_of_conversation = conversation_id.kind();
@@ -86,7 +86,7 @@ impl Actions {
                 let body = Bytes::parse(&body).ok_or_else(|| Refusal::bad_request("body", "must be base64"))?;
                 Content::Sealed { epoch, silent, body }
             }
-            None => Content::Message { kind, body, media, reply_to, mentions },
+            None => Content::Message { kind, body, media, data, reply_to, mentions },
         };
         let draft = Draft { conversation_id, sender_id: writer.user.clone(), client_msg_id, content };
         if has_mentions && kind_of_conversation != ConversationKind::Group {

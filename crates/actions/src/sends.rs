@@ -105,7 +105,7 @@ pub(crate) fn take(rate: &Rate, filled_until: Option<Timestamp>, now: Timestamp)
 }
 
 /// Takes this number of entries in one step.
-fn take_many(
+pub(crate) fn take_many(
     rate: &Rate,
     filled_until: Option<Timestamp>,
     now: Timestamp,

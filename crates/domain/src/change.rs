@@ -32,8 +32,19 @@ impl Change {
         let target = target.and_then(Entry::message).filter(|target| target.message.deleted.is_none());
         let target = target.ok_or(Refusal::Gone)?;
         let MessageEntry { entry, message } = target;
-        if matches!(self, Self::Edit { body } if body.is_empty()) && message.kind == Kind::Text {
+        // What nobody sees can be deleted, and no more.
+        if !message.counts() && message.kind != Kind::Sealed && *self != Self::Delete {
+            return Err(Refusal::Gone);
+        }
+        if matches!(self, Self::Edit { body, .. } if body.is_empty()) && message.kind == Kind::Text {
             return Err(Refusal::bad_request("body", "must not be empty"));
+        }
+        if let Self::Edit { body, data } = self {
+            let data = data.as_ref().map_or(message.data.as_ref(), Option::as_ref);
+            if data.is_none() && matches!(message.kind, Kind::Own(_)) {
+                return Err(Refusal::bad_request("data", "must not be null: the kind is the app's own"));
+            }
+            data.map_or(Ok(()), |data| data.check(body))?;
         }
         let is_author = entry.sender_id == *user;
         let (forbidden, limit_reached) = match self {
@@ -61,9 +72,15 @@ impl Change {
     /// Returns the parts of the target that the change entry of `user` needs.
     pub fn follows(&self, user: &UserId, target: MessageEntry<'_>) -> Follows {
         match self {
-            Self::Edit { .. } => Follows { version: Some(target.message.version_number() + 1), emoji_before: None },
+            Self::Edit { .. } => Follows {
+                version: Some(target.message.version_number() + 1),
+                data: target.message.data.clone(),
+                emoji_before: None,
+            },
             Self::Delete => Follows::default(),
-            Self::React { .. } => Follows { version: None, emoji_before: target.message.reactions.get(user).cloned() },
+            Self::React { .. } => {
+                Follows { emoji_before: target.message.reactions.get(user).cloned(), ..Follows::default() }
+            }
         }
     }
 }
@@ -96,7 +113,7 @@ mod tests {
     }
 
     fn edit() -> Change {
-        Change::Edit { body: "hello".to_owned() }
+        Change::Edit { body: "hello".to_owned(), data: None }
     }
 
     fn react() -> Change {
@@ -121,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_caption_may_become_empty_and_a_text_may_not() {
-        let (empty, alice) = (Change::Edit { body: String::new() }, user("alice"));
+        let (empty, alice) = (Change::Edit { body: String::new(), data: None }, user("alice"));
         let refused = empty.check(&alice, Some(&target()), Rights::default()).err();
         assert_eq!(refused, Some(Refusal::bad_request("body", "must not be empty")));
         let image = with(Body::Message(Box::new(MessageBody::new(Kind::Image, "hi".to_owned()))));

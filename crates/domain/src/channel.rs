@@ -153,7 +153,11 @@ mod tests {
     fn post(head: &Head, sender: &str) -> Entry {
         let body = "hi".to_owned();
         let kind = wire::Kind::Text;
-        entry(sender, Some(head.end), Content::Message { kind, body, media: None, reply_to: None, mentions: vec![] })
+        entry(
+            sender,
+            Some(head.end),
+            Content::Message { kind, body, media: None, data: None, reply_to: None, mentions: vec![] },
+        )
     }
 
     #[test]

@@ -16,7 +16,7 @@ impl Draft {
             }
             Content::Commit(commit) => return commit_digest(commit),
             Content::Group(change) => return hex(Sha256::new().chain_update(group_change_text(change)).finalize()),
-            Content::Change { target, change: Change::Edit { body } } => (Some(*target), body.as_str()),
+            Content::Change { target, change: Change::Edit { body, .. } } => (Some(*target), body.as_str()),
             Content::Change { target, change: Change::Delete } => (Some(*target), ""),
             Content::Change { target, change: Change::React { emoji } } => {
                 (Some(*target), emoji.as_ref().map_or("", Emoji::as_str))
@@ -25,6 +25,10 @@ impl Draft {
         let about = about.map(|seq| format!(" {seq}")).unwrap_or_default();
         let digest = Sha256::new().chain_update(self.content.kind().as_str()).chain_update(about);
         let mut digest = digest.chain_update([0]).chain_update(said);
+        // Entries of earlier versions have none, and keep their digests. No id and no media begins so.
+        if let Some(data) = self.content.data() {
+            digest = digest.chain_update(b"\0data ").chain_update(data);
+        }
         if let Content::Message { mentions, media, .. } = &self.content {
             for id in mentions {
                 digest = digest.chain_update([0]).chain_update(id.as_str());
@@ -100,10 +104,11 @@ mod tests {
             kind: Kind::Text,
             body,
             media: None,
+            data: None,
             reply_to,
             mentions,
         });
-        let edit = "[ab ]{0,2}".prop_map(|body| Change::Edit { body });
+        let edit = "[ab ]{0,2}".prop_map(|body| Change::Edit { body, data: None });
         let change = (seq(), prop_oneof![Just(Change::Delete), Just(Change::React { emoji: None }), edit]);
         let group = prop_oneof![
             user().prop_map(|user| GroupChange::Remove { user }),

@@ -1,7 +1,7 @@
 //! An entry that a sender wants to store, before it has its place.
 
 use wire::{
-    AllowedTo, Bytes, ClientMsgId, ConversationId, Emoji, HistoryFrom, Info, JoinBy, Kind, Media, Role,
+    AllowedTo, Bytes, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Info, JoinBy, Kind, Media, Role,
     SERVICE_DEFAULT, Seq, Title, UserId,
 };
 
@@ -23,6 +23,8 @@ pub enum Content {
         body: String,
         /// The media. Its row is written, too.
         media: Option<Box<Media>>,
+        /// The app's own.
+        data: Option<Data>,
         reply_to: Option<Seq>,
         /// The mentioned users. Groups only.
         mentions: Vec<UserId>,
@@ -59,6 +61,8 @@ pub struct NewCommit {
 pub enum Change {
     Edit {
         body: String,
+        /// `None`: the message keeps its data. `Some(None)`: the data goes.
+        data: Option<Option<Data>>,
     },
     Delete,
     /// `None` takes back what the user reacted with.
@@ -122,10 +126,20 @@ impl Content {
         }
     }
 
+    /// Returns the data that goes with the text, as JSON. `null`: an edit takes it away.
+    pub(crate) fn data(&self) -> Option<String> {
+        let text = |data: &Option<Data>| data.as_ref().map_or_else(|| "null".to_owned(), Data::to_text);
+        match self {
+            Self::Message { data, .. } => data.as_ref().map(Data::to_text),
+            Self::Change { change: Change::Edit { data, .. }, .. } => data.as_ref().map(text),
+            Self::Sealed { .. } | Self::Commit(_) | Self::Change { .. } | Self::Group(_) => None,
+        }
+    }
+
     /// Whether a new entry counts: as unread, and as the last message.
     pub fn counts(&self) -> bool {
         match self {
-            Self::Message { .. } => true,
+            Self::Message { kind, .. } => kind.counts(),
             Self::Sealed { silent, .. } => !silent,
             Self::Commit(_) | Self::Change { .. } | Self::Group(_) => false,
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use unicode_segmentation::UnicodeSegmentation as _;
 use wire::limits::{CHANNEL_REACTIONS_MAX, PREVIEW_CHARS_MAX, REACTIONS_SHOWN_MAX};
 use wire::{
-    Bytes, ClientMsgId, ConversationId, Emoji, HistoryFrom, Kind, Media, Message, MessageId, NotAdded, Reaction,
+    Bytes, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Kind, Media, Message, MessageId, NotAdded, Reaction,
     Refusal, Seq, System, Timestamp, UserId,
 };
 
@@ -51,6 +51,7 @@ pub enum Body {
     Edit {
         target: Target,
         text: String,
+        data: Option<Data>,
         version: Option<u64>,
         /// Groups only: the `seq` of the target's last edit.
         edited_seq: Option<Seq>,
@@ -59,6 +60,8 @@ pub enum Body {
         target: Target,
         /// The users whom the target mentioned.
         mentions: Vec<UserId>,
+        /// Groups only: the target is silent, and was unread to nobody.
+        uncounted: bool,
     },
     Reaction {
         target: Target,
@@ -98,6 +101,8 @@ pub struct MessageBody {
     /// A sealed message that does not count.
     pub silent: bool,
     pub media: Option<Box<Media>>,
+    /// The app's own.
+    pub data: Option<Data>,
     pub reply_to: Option<Seq>,
     pub mentions: Vec<UserId>,
     /// The first version has no number.
@@ -163,8 +168,9 @@ pub struct MessageEntry<'a> {
 /// Values that a change entry takes from its target, as the target was just before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Follows {
-    /// Edits only: the version number of the new text.
+    /// Edits only: the version number of the new text, and the data of the old one.
     pub version: Option<u64>,
+    pub data: Option<Data>,
     /// Reactions only: the sender's reaction before this one.
     pub emoji_before: Option<Emoji>,
 }
@@ -215,12 +221,12 @@ impl Draft {
     /// Returns the entry, once it has its place. A change of a group is as requested, until it is decided.
     #[must_use]
     pub fn stored(self, place: Place, follows: Follows) -> Entry {
-        let Follows { version, emoji_before } = follows;
+        let Follows { version, data: kept_data, emoji_before } = follows;
         let Self { conversation_id, sender_id, client_msg_id, content } = self;
         let target = |seq| Target { seq, sender_id: None };
         let body = match content {
-            Content::Message { kind, body, media, reply_to, mentions } => {
-                Body::Message(Box::new(MessageBody { media, reply_to, mentions, ..MessageBody::new(kind, body) }))
+            Content::Message { kind, body, media, data, reply_to, mentions } => {
+                Body::Message(Box::new(MessageBody { media, data, reply_to, mentions, ..MessageBody::new(kind, body) }))
             }
             Content::Sealed { epoch, silent, body } => {
                 let message = MessageBody::new(Kind::Sealed, body.to_text());
@@ -232,11 +238,12 @@ impl Draft {
                 let tree = welcome.is_some().then_some(tree);
                 Body::Commit(Box::new(CommitBody { epoch, commit, welcome, tree }))
             }
-            Content::Change { target: seq, change: Change::Edit { body } } => {
-                Body::Edit { target: target(seq), text: body, version, edited_seq: None }
+            Content::Change { target: seq, change: Change::Edit { body, data } } => {
+                let data = data.unwrap_or(kept_data);
+                Body::Edit { target: target(seq), text: body, data, version, edited_seq: None }
             }
             Content::Change { target: seq, change: Change::Delete } => {
-                Body::Delete { target: target(seq), mentions: vec![] }
+                Body::Delete { target: target(seq), mentions: vec![], uncounted: false }
             }
             Content::Change { target: seq, change: Change::React { emoji } } => {
                 Body::Reaction { target: target(seq), emoji, emoji_before }
@@ -278,6 +285,7 @@ impl MessageBody {
             epoch: None,
             silent: false,
             media: None,
+            data: None,
             reply_to: None,
             mentions: vec![],
             version: None,
@@ -294,7 +302,7 @@ impl MessageBody {
 
     /// Whether it counts as unread, unless it is deleted.
     pub fn counts(&self) -> bool {
-        !self.silent
+        !self.silent && (self.kind.counts() || self.kind == Kind::Sealed)
     }
 
     /// Returns the number of the current version.
@@ -416,6 +424,11 @@ impl Entry {
         }
     }
 
+    /// Whether it counts: as unread, and as the last message.
+    pub fn counts(&self) -> bool {
+        self.message().is_some_and(|MessageEntry { message, .. }| message.counts())
+    }
+
     /// Returns the event of a group.
     pub fn system(&self) -> Option<&SystemBody> {
         match &self.body {
@@ -467,6 +480,15 @@ impl Entry {
         }
     }
 
+    /// Returns the data of a message, or of an edit's target.
+    fn data(&self) -> Option<&Data> {
+        match &self.body {
+            Body::Message(message) | Body::Other { message, .. } => message.data.as_ref(),
+            Body::Edit { data, .. } => data.as_ref(),
+            Body::Delete { .. } | Body::Reaction { .. } | Body::System(_) | Body::Commit(_) => None,
+        }
+    }
+
     /// Returns the number of bytes in a frame of what its author wrote.
     pub fn written_bytes(&self) -> usize {
         match &self.body {
@@ -479,7 +501,7 @@ impl Entry {
             | Body::Delete { .. }
             | Body::Reaction { .. }
             | Body::System(_)
-            | Body::Other { .. } => self.text().len(),
+            | Body::Other { .. } => self.text().len() + self.data().map_or(0, |data| data.to_text().len()),
         }
     }
 
@@ -512,6 +534,7 @@ impl Entry {
             body: String::new(),
             sent_at,
             media: None,
+            data: None,
             reply_to: None,
             version: None,
             edited_at: None,
@@ -533,10 +556,13 @@ impl Entry {
         let is_below = |target: Seq| target < sight.first;
         match &self.body {
             Body::Message(message) => message.shown(shown, viewer, sight, false),
-            Body::Edit { target, text, version, edited_seq } => {
+            Body::Edit { target, text, data, version, edited_seq } => {
                 let is_hidden = is_below(target.seq) || !sight.has_text(*version, *edited_seq);
-                let (body, version) = if is_hidden { (String::new(), None) } else { (text.clone(), *version) };
-                Message { target_seq: Some(target.seq), body, version, ..shown }
+                let shown = Message { target_seq: Some(target.seq), ..shown };
+                if is_hidden {
+                    return shown;
+                }
+                Message { body: text.clone(), data: data.clone(), version: *version, ..shown }
             }
             Body::Delete { target, .. } => Message { target_seq: Some(target.seq), ..shown },
             Body::Reaction { target, emoji, emoji_before } => Message {
@@ -566,11 +592,12 @@ impl Entry {
     /// nothing to show. Other entries stay as they are.
     #[must_use]
     pub fn of_target(mut self, target: Option<&Self>) -> Self {
-        if let Body::Edit { text, version, edited_seq, .. } = &mut self.body {
+        if let Body::Edit { text, data, version, edited_seq, .. } = &mut self.body {
             let current = target.and_then(Self::message).map(|target| target.message);
             let current = current.filter(|message| message.deleted.is_none());
             *version = current.and_then(|message| message.version);
             *edited_seq = current.and_then(|message| message.edited_seq);
+            *data = current.and_then(|message| message.data.clone());
             *text = current.map(|message| message.text.clone()).unwrap_or_default();
         }
         self
@@ -580,10 +607,10 @@ impl Entry {
 impl MessageBody {
     /// Adds what `viewer` sees of the message.
     fn shown(&self, shown: Message, viewer: &UserId, sight: &Sight, is_hidden: bool) -> Message {
-        let Self { text, media, version, edited_at, deleted, reactions_seq, mentions, .. } = self.clone();
+        let Self { text, media, data, version, edited_at, deleted, reactions_seq, mentions, .. } = self.clone();
         let is_hidden = is_hidden || !sight.has_text(version, self.edited_seq);
-        let (body, version, edited_at) =
-            if is_hidden { (String::new(), None, None) } else { (text, version, edited_at) };
+        let (body, data, version, edited_at) =
+            if is_hidden { (String::new(), None, None, None) } else { (text, data, version, edited_at) };
         let has_reactions = reactions_seq.is_none_or(|seq| seq <= sight.last);
         let has_deleter = self.deleted_seq.is_none_or(|seq| seq <= sight.last);
         let is_deleted = deleted.is_some();
@@ -593,6 +620,7 @@ impl MessageBody {
             silent: self.silent,
             epoch: self.epoch,
             media: media.filter(|_| !is_deleted),
+            data: data.filter(|_| !is_deleted),
             reply_to: self.reply_to,
             version,
             edited_at,
@@ -621,6 +649,7 @@ mod tests {
                 kind: Kind::Text,
                 body: body.to_owned(),
                 media: None,
+                data: None,
                 reply_to: None,
                 mentions: vec![],
             },
@@ -677,7 +706,8 @@ mod tests {
             assert_eq!(shown(&entry, 5, has_left), ("now".to_owned(), Some(2), None, !has_left));
             assert_eq!(shown(&entry, 6, has_left), ("now".to_owned(), Some(2), Some(seq(6)), false));
         }
-        let edit = Content::Change { target: Seq::FIRST, change: Change::Edit { body: "first".to_owned() } };
+        let edit =
+            Content::Change { target: Seq::FIRST, change: Change::Edit { body: "first".to_owned(), data: None } };
         let place = Place { seq: seq(2), ..entry.place.clone() };
         let edit = Draft { content: edit, ..draft("") }.stored(place, Follows::default()).of_target(Some(&entry));
         assert_eq!(shown(&edit, 3, true), (nothing(), None, None, false), "an edit has what its target says");
@@ -697,10 +727,11 @@ mod tests {
     fn an_edit_says_what_its_target_says_now() {
         let now = Timestamp::from_millis(5);
         let place = || Place::following(None, now, [0; 10]);
-        let second = || Follows { version: Some(2), emoji_before: None };
+        let second = || Follows { version: Some(2), ..Follows::default() };
         let mut target = draft("second").stored(place(), second());
         target.message_mut().unwrap().version = Some(2);
-        let edit = Content::Change { target: Seq::FIRST, change: Change::Edit { body: "first".to_owned() } };
+        let edit =
+            Content::Change { target: Seq::FIRST, change: Change::Edit { body: "first".to_owned(), data: None } };
         let edit = Draft { content: edit, ..draft("") }.stored(place(), second());
         let shown = |target: Option<&Entry>| {
             let shown = edit.clone().of_target(target).seen_by(&edit.sender_id, &Sight::WHOLE);

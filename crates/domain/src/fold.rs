@@ -174,7 +174,7 @@ fn step(row: &mut Membership, logged: &Logged, at: Timestamp) {
         is_own = entry.sender_id == row.user_id;
         row.end.sent_at = entry.place.sent_at;
         match &entry.body {
-            Body::Message(_) => {
+            Body::Message(message) if message.counts() => {
                 list(row, entry, at);
                 row.settings.archived = false;
                 if !is_own {
@@ -183,8 +183,8 @@ fn step(row: &mut Membership, logged: &Logged, at: Timestamp) {
             }
             Body::System(_) => list(row, entry, at),
             Body::Edit { target, .. } => note_edit(row, entry, target),
-            Body::Delete { target, mentions } => discount(row, entry, target, mentions),
-            Body::Reaction { .. } | Body::Commit(_) | Body::Other { .. } => {}
+            Body::Delete { target, mentions, uncounted: false } => discount(row, entry, target, mentions),
+            Body::Message(_) | Body::Delete { .. } | Body::Reaction { .. } | Body::Commit(_) | Body::Other { .. } => {}
         }
     }
     note_role(row, logged);
@@ -367,17 +367,24 @@ mod tests {
                         return;
                     };
                     self.deleted.insert(target.place.seq.value(), self.entries.len() as u64 + 1);
-                    let mentions = target.mentions().to_vec();
+                    let (mentions, uncounted) = (target.mentions().to_vec(), !target.counts());
                     let target = Target { seq: target.place.seq, sender_id: Some(target.sender_id) };
-                    self.write(who, Body::Delete { target, mentions });
+                    self.write(who, Body::Delete { target, mentions, uncounted });
                 }
                 8 => {
                     let target = Target { seq: Seq::FIRST, sender_id: None };
-                    self.write(who, Body::Edit { target, text: String::new(), version: None, edited_seq: None });
+                    self.write(
+                        who,
+                        Body::Edit { target, text: String::new(), data: None, version: None, edited_seq: None },
+                    );
                 }
                 9 => self.all = !self.all,
                 10 => {
                     self.tell(who, System::RoleChanged { user_id: subject, role: Role::Admin });
+                }
+                11 => {
+                    let silent = MessageBody::new(Kind::Own("xs-vote".to_owned()), String::new());
+                    self.write(who, Body::Message(Box::new(silent)));
                 }
                 _ => {}
             }
@@ -422,7 +429,7 @@ mod tests {
             prop_assert!(joined - 1 <= read_seq.value() && read_seq <= delivered_seq && delivered_seq.value() <= end);
             let counted = |entry: &&Entry| {
                 let seq = entry.place.seq.value();
-                entry.message().is_some()
+                entry.counts()
                     && entry.sender_id != id
                     && (read_seq.value() + 1..=end).contains(&seq)
                     && self.deleted.get(&seq).is_none_or(|by| *by > end)
@@ -453,7 +460,7 @@ mod tests {
             let counts = |entry: &&Entry| {
                 let seq = entry.place.seq.value();
                 let is_deleted = self.deleted.get(&seq).is_some_and(|by| *by <= end);
-                range.contains(&seq) && entry.message().is_some() && entry.sender_id != *id && !is_deleted
+                range.contains(&seq) && entry.counts() && entry.sender_id != *id && !is_deleted
             };
             let counted: Vec<_> = self.entries.iter().filter(counts).collect();
             let mentions = counted.iter().filter(|entry| names(entry.mentions(), id)).count();

@@ -157,10 +157,11 @@ impl Head {
         let mut head = self.clone();
         head.end = End { seq: entry.place.seq, sent_at: entry.place.sent_at };
         match self.conversation_id.kind() {
-            ConversationKind::Channel => head.counted += u64::from(entry.message().is_some()),
+            ConversationKind::Channel => head.counted += u64::from(entry.counts()),
             ConversationKind::Direct | ConversationKind::Group => {}
         }
         match &entry.body {
+            Body::Message(message) if !message.counts() => {}
             Body::Message(_) | Body::System(_) => head.line = entry.line(),
             Body::Edit { target, text, .. } if target.seq == head.line.seq => head.line.preview = preview(text),
             Body::Delete { target, .. } if target.seq == head.line.seq => {

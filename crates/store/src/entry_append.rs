@@ -62,7 +62,7 @@ fn writes(store: &Store, group: &GroupEntry<'_>) -> Result<Vec<TransactWriteItem
             writes.push(put(channels::removed_put(store, &draft.conversation_id, &row.user_id, removed))?);
         }
     }
-    if of_channel && entry.message().is_some() {
+    if of_channel && entry.counts() {
         writes.push(update(channels::own_post_update(store, head, &entry.sender_id))?);
     }
     if let Some(ChangeOf { change, target, kept_until }) = change {

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::builders::{PutBuilder, UpdateBuilder};
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
 use domain::{Change, Draft, Look, Membership, MessageEntry, Place, Wanted, preview};
-use wire::{Kind, Seq, Timestamp, UserId};
+use wire::{Data, Kind, Seq, Timestamp, UserId};
 
 use crate::item::{VERSION, number, text, version};
 use crate::media::media_delete;
@@ -135,7 +135,7 @@ fn row_update(store: &Store, alter: &Alter, owner: &UserId) -> (&'static str, Up
         .expression_attribute_values(":shown", number(previous.last.seq))
         .expression_attribute_values(":previous", number(previous.end.seq));
     match change {
-        Change::Edit { body } if previous.last.seq == target.entry.place.seq => {
+        Change::Edit { body, .. } if previous.last.seq == target.entry.place.seq => {
             (", last_preview = :preview", update.expression_attribute_values(":preview", text(preview(body))))
         }
         Change::Delete if previous.last.seq == target.entry.place.seq => (
@@ -162,7 +162,7 @@ pub(crate) fn target_update(
         .key("seq", number(target.entry.place.seq))
         .condition_expression("attribute_exists(seq)");
     match change {
-        Change::Edit { body } => with_edited_seq(update, seq)
+        Change::Edit { body, data } => with_edited_seq(update, seq, data.as_ref())
             .expression_attribute_values(":body", text(body))
             .expression_attribute_values(":version", number(target.message.version_number() + 1))
             .expression_attribute_values(":at", number(place.sent_at.millis())),
@@ -193,14 +193,25 @@ pub(crate) fn target_update(
     }
 }
 
-fn with_edited_seq(update: UpdateBuilder, seq: Option<Seq>) -> UpdateBuilder {
-    let set = "SET body = :body, version = :version, edited_at = :at";
-    match seq {
-        None => update.update_expression(set),
-        Some(seq) => update
-            .update_expression(format!("{set}, edited_seq = :seq"))
-            .expression_attribute_values(":seq", number(seq)),
+fn with_edited_seq(mut update: UpdateBuilder, seq: Option<Seq>, data: Option<&Option<Data>>) -> UpdateBuilder {
+    let mut expression = "SET body = :body, version = :version, edited_at = :at".to_owned();
+    if let Some(seq) = seq {
+        expression.push_str(", edited_seq = :seq");
+        update = update.expression_attribute_values(":seq", number(seq));
     }
+    match data {
+        None => {}
+        Some(None) => expression.push_str(" REMOVE #data"),
+        Some(Some(data)) => {
+            expression.push_str(", #data = :data");
+            update = update.expression_attribute_values(":data", text(data.to_text()));
+        }
+    }
+    if data.is_some() {
+        // A reserved word.
+        update = update.expression_attribute_names("#data", "data");
+    }
+    update.update_expression(expression)
 }
 
 fn with_deleted_seq(update: UpdateBuilder, seq: Option<Seq>) -> UpdateBuilder {
@@ -209,19 +220,24 @@ fn with_deleted_seq(update: UpdateBuilder, seq: Option<Seq>) -> UpdateBuilder {
         Some(seq) => (", deleted_seq = :seq", update.expression_attribute_values(":seq", number(seq))),
     };
     let of_group = if seq.is_some() { ", edited_seq, reaction_counts" } else { "" };
-    update.update_expression(format!(
-        "SET body = :nothing, deleted_at = :at, deleted_by = :by{by} \
-         REMOVE reactions, reactions_seq, version, edited_at, media{of_group}"
-    ))
+    update
+        .update_expression(format!(
+            "SET body = :nothing, deleted_at = :at, deleted_by = :by{by} \
+         REMOVE reactions, reactions_seq, version, edited_at, media, #data{of_group}"
+        ))
+        .expression_attribute_names("#data", "data")
 }
 
 /// Keeps the old text. Only an operator with permission for the table reads it.
 pub(crate) fn audit_put(store: &Store, place: &Place, target: MessageEntry<'_>, until: Timestamp) -> PutBuilder {
     let MessageEntry { entry, message } = target;
     let said_at = message.edited_at.unwrap_or(entry.place.sent_at);
-    Put::builder()
-        .table_name(&store.tables.audit)
-        .item("conversation_id", text(entry.conversation_id.as_str()))
+    let put = Put::builder().table_name(&store.tables.audit);
+    let put = match &message.data {
+        Some(data) => put.item("data", text(data.to_text())),
+        None => put,
+    };
+    put.item("conversation_id", text(entry.conversation_id.as_str()))
         .item("seq_version", text(format!("{} {}", entry.place.seq, message.version_number())))
         .item("sender_id", text(entry.sender_id.as_str()))
         .item("kind", text(message.kind.as_str()))

@@ -12,7 +12,7 @@ use domain::{
     ReactionTally, SystemBody, Target, names,
 };
 use futures_util::future::try_join_all;
-use wire::{Bytes, ClientMsgId, ConversationId, Emoji, HistoryFrom, Kind, MessageId, Seq, Side, UserId};
+use wire::{Bytes, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Kind, MessageId, Seq, Side, UserId};
 
 use crate::batch::{self, READS_MAX};
 use crate::error::CallResult as _;
@@ -296,12 +296,14 @@ pub async fn count_in_view(
 }
 
 /// Messages: the kinds that count. A sealed entry can be silent.
-const COUNTS: &str = "kind IN (:text, :image, :file, :voice, :sealed) AND attribute_not_exists(silent)";
+const COUNTS: &str =
+    "(kind IN (:text, :image, :file, :voice, :sealed) OR begins_with(kind, :own)) AND attribute_not_exists(silent)";
 
 fn of_messages(query: QueryFluentBuilder) -> QueryFluentBuilder {
     Kind::MESSAGES
         .iter()
         .fold(query, |query, kind| query.expression_attribute_values(format!(":{kind}"), text(kind.as_str())))
+        .expression_attribute_values(":own", text("x-"))
 }
 
 /// Lists the authors of the newest entries of a range, newest first, by an eventually consistent read.
@@ -382,7 +384,7 @@ pub(crate) fn item(entry: &Entry) -> Item {
     let own = match body {
         Body::Message(message) | Body::Other { message, .. } => of_message(message),
         Body::Edit { edited_seq, .. } => vec![("edited_seq", edited_seq.map(number))],
-        Body::Delete { .. } => vec![],
+        Body::Delete { uncounted, .. } => vec![("uncounted", uncounted.then_some(AttributeValue::Bool(true)))],
         Body::Reaction { emoji, emoji_before, .. } => vec![
             ("emoji", emoji.as_ref().map(|emoji| text(emoji.as_str()))),
             ("emoji_before", emoji_before.as_ref().map(|emoji| text(emoji.as_str()))),
@@ -412,6 +414,7 @@ type Attributes = Vec<(&'static str, Option<AttributeValue>)>;
 fn of_message(message: &MessageBody) -> Attributes {
     vec![
         ("media", message.media.as_ref().and_then(|media| serde_json::to_string(media).ok()).map(text)),
+        ("data", message.data.as_ref().map(|data| text(data.to_text()))),
         ("reply_to", message.reply_to.map(number)),
         ("recipient", message.recipient.as_ref().map(|id| text(id.as_str()))),
         ("epoch", message.epoch.map(number)),
@@ -466,18 +469,21 @@ fn body(row: &Reader) -> Result<Body, Error> {
         Ok(Target { seq: row.seq("target_seq")?, sender_id })
     };
     Ok(match Kind::stored(row.text("kind")?) {
-        kind @ (Kind::Text | Kind::Image | Kind::File | Kind::Voice | Kind::Sealed) => {
+        kind @ (Kind::Text | Kind::Image | Kind::File | Kind::Voice | Kind::Sealed | Kind::Own(_)) => {
             Body::Message(Box::new(message(row, kind)?))
         }
         Kind::Edit => Body::Edit {
             target: target()?,
             text: row.text("body")?.to_owned(),
+            data: None,
             version: row.optional("version", Reader::count)?,
             edited_seq: row.optional("edited_seq", Reader::seq)?,
         },
-        Kind::Delete => {
-            Body::Delete { target: target()?, mentions: row.optional("mentions", mentions)?.unwrap_or_default() }
-        }
+        Kind::Delete => Body::Delete {
+            target: target()?,
+            mentions: row.optional("mentions", mentions)?.unwrap_or_default(),
+            uncounted: row.flag("uncounted")?,
+        },
         Kind::Reaction => Body::Reaction {
             target: target()?,
             emoji: row.optional("emoji", emoji)?,
@@ -501,6 +507,7 @@ fn message(row: &Reader, kind: Kind) -> Result<MessageBody, Error> {
         |row: &Reader, name| Ok(Deleted { at: row.time(name)?, by: row.parsed("deleted_by", UserId::parse)? });
     Ok(MessageBody {
         media: row.optional("media", |row, name| row.parsed(name, serde_json::from_str))?,
+        data: row.optional("data", |row, name| row.parsed(name, Data::stored))?,
         reply_to: row.optional("reply_to", Reader::seq)?,
         mentions: row.optional("mentions", mentions)?.unwrap_or_default(),
         version: row.optional("version", Reader::count)?,

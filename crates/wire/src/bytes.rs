@@ -23,14 +23,14 @@ pub(crate) const BASE64_PATTERN: &str =
         )
     )
 )]
-pub struct Bytes(Vec<u8>);
+pub struct Bytes(Box<[u8]>);
 
 impl Bytes {
     /// Decodes the one form that these bytes have. Returns `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = BASE64.decode(text.as_bytes()).ok()?;
         // The decoder also takes several such texts, one after another.
-        (BASE64.encode(&bytes) == text).then_some(Self(bytes))
+        (BASE64.encode(&bytes) == text).then(|| Self(bytes.into()))
     }
 
     pub fn as_slice(&self) -> &[u8] {
@@ -45,7 +45,7 @@ impl Bytes {
 
 impl From<Vec<u8>> for Bytes {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(bytes)
+        Self(bytes.into())
     }
 }
 

@@ -27,6 +27,8 @@ pub enum Kind {
     Sealed,
     /// The keys of a sealed conversation changed.
     Commit,
+    /// A kind of the app's own: `x-NAME` counts as a text does, `xs-NAME` is silent. Its data says the rest.
+    Own(String),
     /// A kind that this version does not know. Clients show nothing for it.
     Other(String),
 }
@@ -37,12 +39,18 @@ impl Kind {
 
     /// A kind that this version sends.
     pub fn of_request(text: &str) -> Option<Self> {
-        Self::MESSAGES.into_iter().find(|kind| kind.as_str() == text)
+        Self::MESSAGES.into_iter().find(|kind| kind.as_str() == text).or_else(|| Self::own(text))
+    }
+
+    fn own(text: &str) -> Option<Self> {
+        let name = text.strip_prefix("x-").or_else(|| text.strip_prefix("xs-"))?;
+        let is_allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-');
+        ((1..=29).contains(&name.len()) && name.bytes().all(is_allowed)).then(|| Self::Own(text.to_owned()))
     }
 
     /// A kind of message that carries something.
     pub fn of_media(text: &str) -> Option<Self> {
-        Self::of_request(text).filter(|kind| !matches!(kind, Self::Text | Self::Sealed))
+        Self::of_request(text).filter(|kind| !matches!(kind, Self::Text | Self::Sealed | Self::Own(_)))
     }
 
     /// Any kind, as it was stored.
@@ -58,7 +66,7 @@ impl Kind {
             "system" => Self::System,
             "sealed" => Self::Sealed,
             "commit" => Self::Commit,
-            other => Self::Other(other.to_owned()),
+            other => Self::own(other).unwrap_or_else(|| Self::Other(other.to_owned())),
         }
     }
 
@@ -67,6 +75,7 @@ impl Kind {
     pub fn counts(&self) -> bool {
         match self {
             Self::Text | Self::Image | Self::File | Self::Voice => true,
+            Self::Own(name) => name.starts_with("x-"),
             Self::Edit
             | Self::Delete
             | Self::Reaction
@@ -82,6 +91,7 @@ impl Kind {
     pub fn is_listed(&self) -> bool {
         match self {
             Self::Text | Self::Image | Self::File | Self::Voice | Self::System => true,
+            Self::Own(_) => self.counts(),
             Self::Edit | Self::Delete | Self::Reaction | Self::Sealed | Self::Commit | Self::Other(_) => false,
         }
     }
@@ -98,7 +108,7 @@ impl Kind {
             Self::System => "system",
             Self::Sealed => "sealed",
             Self::Commit => "commit",
-            Self::Other(kind) => kind,
+            Self::Own(kind) | Self::Other(kind) => kind,
         }
     }
 }
@@ -131,5 +141,16 @@ mod tests {
         assert_eq!(kind, Kind::Other("hologram".to_owned()));
         assert_eq!(serde_json::to_string(&kind).unwrap(), "\"hologram\"");
         assert_eq!(Kind::of_request("hologram"), None);
+    }
+
+    #[test]
+    fn the_name_of_an_own_kind_says_whether_it_counts() {
+        let kinds = ["x-poll", "xs-vote", "x-a.b-9"].map(|text| Kind::of_request(text).unwrap());
+        assert_eq!(kinds.each_ref().map(Kind::counts), [true, false, true]);
+        assert_eq!(Kind::stored("xs-vote"), kinds[1]);
+        assert_eq!(Kind::of_media("x-poll"), None);
+        for wrong in ["x-", "xs-", "x-Poll", "xt-poll", "x-a b", &format!("x-{}", "y".repeat(30))] {
+            assert_eq!(Kind::of_request(wrong), None, "{wrong}");
+        }
     }
 }

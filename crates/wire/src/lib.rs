@@ -10,6 +10,7 @@
 mod actions;
 mod bytes;
 mod conversation;
+mod data;
 mod emoji;
 mod event;
 mod fields;
@@ -31,6 +32,7 @@ mod time;
 pub use actions::*;
 pub use bytes::Bytes;
 pub use conversation::{Channel, Conversation, LastMessage};
+pub use data::Data;
 pub use emoji::Emoji;
 pub use event::{Receipt, ServerEvent};
 pub use frame::{ErrorFrame, Problem, ServerFrame, error_frame, reply_frame};

@@ -20,6 +20,10 @@ limits! {
     pub const BODY_BYTES_MAX: usize = 16 * 1024;
     /// A message body once written as JSON: escapes grow it, and a frame must still hold it.
     pub const BODY_JSON_BYTES_MAX: usize = 24 * 1024;
+    /// A message's data, written as JSON without spaces. With its body, it is within that limit, too.
+    pub const DATA_BYTES_MAX: usize = 2 * 1024;
+    /// Objects and lists within each other.
+    pub const DATA_LEVELS_MAX: usize = 8;
     /// A message's preview in the chat list, in Unicode scalar values, not bytes. No grapheme is cut.
     pub const PREVIEW_CHARS_MAX: usize = 100;
 

@@ -95,6 +95,7 @@ impl Form {
             | Kind::System
             | Kind::Sealed
             | Kind::Commit
+            | Kind::Own(_)
             | Kind::Other(_) => None,
         }
     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::Bytes;
+use crate::data::Data;
 use crate::emoji::Emoji;
 use crate::group::System;
 use crate::ids::{ClientMsgId, ConversationId, MessageId, Seq, UserId};
@@ -20,7 +21,7 @@ pub struct Message {
     pub seq: Seq,
     pub message_id: MessageId,
     pub sender_id: UserId,
-    /// `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, `sealed`, `commit`, or one that came later: a client shows nothing for a kind that it does not know.
+    /// `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, `sealed`, `commit`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know.
     pub kind: Kind,
     /// The text of a message, or the caption of an image, a file or a voice note. An edit has the current text of its
     /// target. A sealed entry has its bytes in base64. Empty if there is no text, or none any more.
@@ -33,6 +34,9 @@ pub struct Message {
     /// The image, file or voice note of a message that is not deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<Box<Media>>,
+    /// What the app put beside a message that is not deleted. An edit has the data of its target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Data>,
     /// The message that this one answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
@@ -112,6 +116,7 @@ impl Message {
             sent_at,
             client_msg_id: None,
             media: None,
+            data: None,
             reply_to: None,
             version: None,
             edited_at: None,
@@ -155,7 +160,7 @@ pub fn mentions_fit(mentions: &[UserId]) -> bool {
 }
 
 /// The length of a text written as a JSON string, quotes included, as `serde_json` writes it.
-fn json_bytes(text: &str) -> usize {
+pub(crate) fn json_bytes(text: &str) -> usize {
     let escaped = |byte: u8| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
         0x00..=0x1f => 6,
@@ -197,6 +202,7 @@ mod tests {
             sent_at: Timestamp::from_millis(1),
             client_msg_id: Some(ClientMsgId::parse(&longest(64)).unwrap()),
             media: None,
+            data: None,
             reply_to: Seq::new(SEQ_MAX),
             version: Some(u64::MAX),
             edited_at: Some(Timestamp::from_millis(1)),

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::actions::{Empty, body};
+use crate::actions::{Empty, said};
+use crate::data::Data;
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, UserId};
 use crate::kind::Kind;
@@ -18,6 +19,7 @@ pub struct ServiceMessage {
     pub client_msg_id: ClientMsgId,
     pub kind: Kind,
     pub body: String,
+    pub data: Option<Data>,
 }
 
 impl ServiceMessage {
@@ -39,12 +41,18 @@ impl ServiceMessage {
         if to.is_service() {
             return Err(Refusal::bad_request("to", "must be a user: services take no messages"));
         }
+        let is_allowed = |kind: &Kind| matches!(kind, Kind::Text | Kind::Own(_));
+        let kind = fields.required("kind", |kind| {
+            Kind::of_request(kind).filter(is_allowed).ok_or("must be \"text\", or \"x-\" and a name")
+        })?;
+        let (body, data) = said(&fields, &kind, Empty::Refused)?;
         Ok(Self {
             from: fields.optional("from", UserId::parse_service)?.unwrap_or_else(UserId::service_default),
             to,
             client_msg_id: fields.required("client_msg_id", ClientMsgId::of_service)?,
-            kind: fields.required("kind", |kind| (kind == "text").then_some(Kind::Text).ok_or("must be \"text\""))?,
-            body: body(&fields, Empty::Refused)?,
+            kind,
+            body,
+            data,
         })
     }
 }

@@ -58,8 +58,9 @@ async fn send(deps: &Deps, service: &UserId, request: SendRequest, line: &mut Ev
     if matches!(&request.target, Target::User(to) if to.is_service()) {
         return Err(Refusal::bad_request("to", "must be a user: services take no messages").into());
     }
-    if request.kind != Kind::Text {
-        return Err(Refusal::bad_request("kind", "must be \"text\": services upload nothing").into());
+    if !matches!(request.kind, Kind::Text | Kind::Own(_)) {
+        let problem = "must be \"text\", or \"x-\" and a name: services upload nothing";
+        return Err(Refusal::bad_request("kind", problem).into());
     }
     line.conversation_id = Some(conversation_for(service, &request.target));
     let conflicts = line.measures.conflicts.insert(0);

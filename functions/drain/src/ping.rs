@@ -7,6 +7,9 @@ use wire::{PingRequest, PingResult, Reply};
 
 pub(crate) async fn ping(core: &Core, caller: &Caller, request: &PingRequest) -> Result<Reply, Failure> {
     let pending = inbox::has_pending(&core.actions.store, &caller.user).await?;
-    let features = request.features.then(|| core.actions.limits.encryption.features());
+    let features = request.features.then(|| {
+        let switched_on = core.actions.limits.encryption.features();
+        std::iter::once("data".to_owned()).chain(switched_on).collect()
+    });
     Ok(PingResult { pending, server_time: core.actions.clock.now(), features }.into())
 }

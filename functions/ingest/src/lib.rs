@@ -132,13 +132,14 @@ async fn take(deps: &Deps, request_id: &str, began: Instant, record: &Record, is
 /// Stores the message, and sends the events. A duplicate gets its events again: the run that stored it may have died
 /// right after.
 async fn store(deps: &Deps, record: &Record, line: &mut EventLine) -> Result<(), Failure> {
-    let ServiceMessage { from, to, client_msg_id, kind, body } = ServiceMessage::parse(&record.body)?;
+    let ServiceMessage { from, to, client_msg_id, kind, body, data } = ServiceMessage::parse(&record.body)?;
     let request = SendRequest {
         target: Target::User(to),
         client_msg_id,
         kind,
         body,
         media: None,
+        data,
         reply_to: None,
         mentions: vec![],
         epoch: None,

@@ -295,7 +295,7 @@ async fn refusals_come_in_their_order() {
 async fn where_encryption_is_required_users_write_nothing_in_the_clear() {
     let bench = Workbench::limited(Limits { encryption: Encryption::Required, ..Limits::default() });
     let features = json!({"action": "ping", "features": true});
-    assert_eq!(done(&bench, "alice", features).await["features"], json!(["encryption", "encryption.required"]));
+    assert_eq!(done(&bench, "alice", features).await["features"], json!(["data", "encryption", "encryption.required"]));
     let plain = |to: &str| json!({"action": "send", "to": to, "client_msg_id": "t1", "kind": "text", "body": "hi"});
     for to in ["bob", "alice"] {
         assert_eq!(code(&bench, "alice", plain(to)).await, "encryption_required");

@@ -308,11 +308,11 @@ async fn a_service_sends_no_picture_and_is_sent_none() {
     let mut picture = message(&ready(&bench).await, "m1");
     picture["from"] = json!("@orders");
     assert!(bench.ingest(&[("bob", picture.clone())]).await.is_empty());
-    assert_eq!(bench.aws.dead_letters()[0][1], "kind: must be \"text\"");
+    assert_eq!(bench.aws.dead_letters()[0][1], "kind: must be \"text\", or \"x-\" and a name");
     picture["op"] = json!("send");
     picture["as"] = json!("@orders");
     let answer = bench.started().admin(picture).await;
-    assert_eq!(answer["error"]["message"], "kind: must be \"text\": services upload nothing");
+    assert_eq!(answer["error"]["message"], "kind: must be \"text\", or \"x-\" and a name: services upload nothing");
     let text = json!({"from": "@orders", "to": "alice", "client_msg_id": "m1", "kind": "text", "body": "hi"});
     assert!(bench.ingest(&[("alice", text)]).await.is_empty());
 

@@ -8,8 +8,8 @@ use wire::{DeleteRequest, EditRequest, ReactRequest, SendResult};
 use crate::tell;
 
 pub(crate) fn edit(request: EditRequest) -> Wanted {
-    let EditRequest { conversation_id, seq, client_msg_id, body } = request;
-    Wanted { conversation_id, target: seq, client_msg_id, change: Change::Edit { body } }
+    let EditRequest { conversation_id, seq, client_msg_id, body, data } = request;
+    Wanted { conversation_id, target: seq, client_msg_id, change: Change::Edit { body, data } }
 }
 
 pub(crate) fn delete(request: DeleteRequest) -> Wanted {

@@ -592,7 +592,7 @@ impl Chat {
         for place in self.timeline.places(last.unwrap_or(Seq::MAX), None) {
             match place {
                 Place::Gap { .. } => {}
-                Place::System { message, .. } | Place::Other(message) => line = Some(of_message(message, None)),
+                Place::System { message, .. } => line = Some(of_message(message, None)),
                 Place::Unreadable { message, .. } => {
                     line = Some(Line { text: String::new(), ..of_message(message, None) });
                 }

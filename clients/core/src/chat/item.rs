@@ -1,7 +1,7 @@
 //! The items of a conversation's view.
 
 use serde::Serialize;
-use wire::{ClientMsgId, Kind, Media, Message, Reaction, Seq, System, Timestamp, UserId};
+use wire::{ClientMsgId, Data, Kind, Media, Message, Reaction, Seq, System, Timestamp, UserId};
 
 use crate::media::Upload;
 use crate::unreadable::Unreadable;
@@ -64,9 +64,6 @@ pub enum Content {
         /// Why.
         why: Unreadable,
     },
-    /// An entry of a kind that this version does not know, and an app may: its name begins with `x-`. An app that does
-    /// not know the kind shows the body as a text.
-    Other(Box<Message>),
 }
 
 /// A message.
@@ -80,10 +77,14 @@ pub struct MessageItem {
     pub sender_id: UserId,
     /// When the server stored it; until then, when the user wrote it.
     pub at: Timestamp,
-    /// A text, or what is attached.
+    /// A text, what is attached, or a kind of an app's own. An app that does not know an own kind shows the text, and
+    /// nothing if there is none.
     pub kind: Kind,
     /// The text, with the user's latest edit. Empty if the message is deleted.
     pub body: String,
+    /// The app's own data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Data>,
     /// The attachment of a stored message.
     pub media: Option<Box<Media>>,
     /// The file of the attachment on this device, once it has been downloaded.

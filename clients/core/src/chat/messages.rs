@@ -224,7 +224,6 @@ impl Messages {
         let seq = match &item.content {
             Content::Message(message) => message.seq?,
             Content::System { seq, .. } | Content::Unreadable { seq, .. } => *seq,
-            Content::Other(message) => message.seq,
             Content::Day { .. } | Content::Unread { .. } | Content::Gap { .. } => return None,
         };
         let mark = self.timeline.read_by_seeing(seq);
@@ -339,10 +338,6 @@ impl Messages {
                     let content = Content::Unreadable { seq, sender_id: sender_id.clone(), at, why };
                     list.push(format!("s{seq}"), content);
                 }
-                Place::Other(message) => {
-                    list.day(message.sent_at);
-                    list.push(format!("s{}", message.seq), Content::Other(Box::new(message.clone())));
-                }
                 Place::Unsent { unsent, body, reply_to } => {
                     list.day(unsent.queued.made_at);
                     let item = self.unsent(unsent, body, reply_to);
@@ -364,6 +359,7 @@ impl Messages {
             at: message.sent_at,
             kind: message.kind,
             body: message.body,
+            data: message.data,
             path: message.media.as_ref().and_then(|_| self.places.get(&seq).cloned()),
             media: message.media,
             upload: None,
@@ -394,6 +390,7 @@ impl Messages {
             at: *made_at,
             kind: upload.map_or(Kind::Text, |upload| upload.kind.clone()),
             body: body.to_owned(),
+            data: None,
             media: None,
             path: None,
             upload: upload.cloned().map(Box::new),

@@ -20,6 +20,7 @@ pub(super) fn action(queued: &Queued, sealed: Option<&Sealed>) -> Action {
             kind: Kind::Sealed,
             body: sealed.body.clone(),
             media: None,
+            data: None,
             reply_to: None,
             mentions: vec![],
             epoch: Some(sealed.epoch),
@@ -30,8 +31,19 @@ pub(super) fn action(queued: &Queued, sealed: Option<&Sealed>) -> Action {
         Outgoing::Message { target, body, reply_to, mentions, media } => {
             let kind = media.as_ref().map_or(Kind::Text, |upload| upload.kind.clone());
             let media = media.and_then(|upload| upload.media()).map(Box::new);
-            let (epoch, silent) = (None, false);
-            Action::Send(SendRequest { target, client_msg_id, kind, body, media, reply_to, mentions, epoch, silent })
+            let (data, epoch, silent) = (None, None, false);
+            Action::Send(SendRequest {
+                target,
+                client_msg_id,
+                kind,
+                body,
+                media,
+                data,
+                reply_to,
+                mentions,
+                epoch,
+                silent,
+            })
         }
         Outgoing::Request(action) => action,
     }
@@ -139,6 +151,7 @@ pub(super) fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, 
         sent_at,
         client_msg_id: Some(queued.client_msg_id),
         media,
+        data: None,
         reply_to,
         version,
         edited_at: None,

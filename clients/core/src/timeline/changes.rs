@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use wire::limits::REACTIONS_SHOWN_MAX;
-use wire::{Action, EditRequest, Emoji, Kind, Message, ReactRequest, Reaction, Seq, Timestamp, UserId};
+use wire::{Action, Data, EditRequest, Emoji, Kind, Message, ReactRequest, Reaction, Seq, Timestamp, UserId};
 
 use crate::saved::Outgoing;
 
@@ -39,6 +39,8 @@ struct Text {
     version: u64,
     edited_at: Timestamp,
     body: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    data: Option<Data>,
 }
 
 impl Changes {
@@ -48,7 +50,10 @@ impl Changes {
             Kind::Edit => {
                 if let Some(version) = entry.version {
                     let by = entry.epoch.map(|_| &entry.sender_id);
-                    self.edit(Text { version, edited_at: entry.sent_at, body: entry.body.clone() }, by);
+                    self.edit(
+                        Text { version, edited_at: entry.sent_at, body: entry.body.clone(), data: entry.data.clone() },
+                        by,
+                    );
                 }
             }
             Kind::Delete => self.delete(entry.sent_at, entry.sender_id.clone()),
@@ -65,6 +70,7 @@ impl Changes {
             | Kind::System
             | Kind::Sealed
             | Kind::Commit
+            | Kind::Own(_)
             | Kind::Other(_) => {}
         }
     }
@@ -113,12 +119,13 @@ impl Changes {
             return;
         }
         let texts = [self.text.as_ref(), self.sealed.get(&message.sender_id)].into_iter().flatten();
-        if let Some(Text { version, edited_at, body }) = texts.max_by_key(|text| (text.version, text.edited_at))
+        if let Some(Text { version, edited_at, body, data }) = texts.max_by_key(|text| (text.version, text.edited_at))
             && message.kind != Kind::Sealed
             && (Some(*version), Some(*edited_at)) > (message.version, message.edited_at)
         {
             (message.version, message.edited_at) = (Some(*version), Some(*edited_at));
             message.body.clone_from(body);
+            message.data.clone_from(data);
         }
         message.reactions_seq = self.reactions.keys().next_back().copied().or(self.page.0);
         message.reactions = self.reactions();
@@ -184,7 +191,7 @@ pub(super) fn foresee(message: &mut Message, change: &Outgoing, at: Timestamp, o
 fn empty(message: &mut Message, at: Timestamp, by: UserId) {
     message.body.clear();
     message.reactions.clear();
-    message.media = None;
+    (message.media, message.data) = (None, None);
     message.mentions.clear();
     message.reactions_seq = None;
     (message.version, message.edited_at) = (None, None);

@@ -437,7 +437,14 @@ pub(crate) fn queued(entry: &Message) -> Option<Queued> {
     let client_msg_id = entry.client_msg_id.clone().unwrap();
     let outgoing = match entry.kind {
         Kind::Edit => Outgoing::Request(
-            EditRequest { conversation_id, seq, client_msg_id: client_msg_id.clone(), body: entry.body.clone() }.into(),
+            EditRequest {
+                conversation_id,
+                seq,
+                client_msg_id: client_msg_id.clone(),
+                body: entry.body.clone(),
+                data: None,
+            }
+            .into(),
         ),
         Kind::Delete => {
             Outgoing::Request(DeleteRequest { conversation_id, seq, client_msg_id: client_msg_id.clone() }.into())
@@ -453,7 +460,7 @@ pub(crate) fn queued(entry: &Message) -> Option<Queued> {
             mentions: entry.mentions.clone(),
             media: None,
         },
-        Kind::System | Kind::Sealed | Kind::Commit | Kind::Other(_) => return None,
+        Kind::System | Kind::Sealed | Kind::Commit | Kind::Own(_) | Kind::Other(_) => return None,
     };
     Some(Queued { client_msg_id, outgoing, made_at: entry.sent_at })
 }

@@ -5,12 +5,15 @@ use futures_util::future::try_join_all;
 use store::inbox::Standing;
 use store::message_append::{self, Append, FirstMessage, NewEntry};
 use store::{Store, connections, inbox};
-use wire::{Refusal, Seq, Target, Timestamp, UserId, direct_conversation_id};
+use wire::{Kind, Refusal, Seq, Target, Timestamp, UserId, direct_conversation_id};
 
 use crate::Actions;
 use crate::entry::{Appended, Concerned, attempted, finished, random_bytes};
 use crate::retry::retry;
-use crate::sends::{SendLimits, take};
+use crate::sends::{SendLimits, take, take_many};
+
+/// The sends that a silent entry is to a user who never wrote.
+const UNSEEN_WEIGHT: u32 = 20;
 
 /// Reads where the conversation ends and writes behind it, until no other writer did in between.
 pub(crate) async fn append(
@@ -115,7 +118,9 @@ async fn admit(
     }
     let take = || {
         fits?;
-        let mut counts = Counts { sends_until: take(&limits.sends, standing.sends_until, now)?, ..Counts::default() };
+        let weight = weight(standing, audience, content)?;
+        let sends_until = take_many(&limits.sends, standing.sends_until, now, weight)?;
+        let mut counts = Counts { sends_until, ..Counts::default() };
         if let Content::Commit(commit) = content {
             counts.commits_until = take(&limits.commits, standing.commits_until, now)?;
             if commit.is_birth() {
@@ -131,6 +136,19 @@ async fn admit(
         Ok(counts) => Admission::Granted(counts),
         Err(refusal) => Admission::Refused(refusal),
     })
+}
+
+/// Returns the number of sends that this entry is. A silent one of the app's own begins no conversation, and to who never
+/// wrote it is many: such a user sees nothing that they could block.
+fn weight(standing: &Standing, audience: &Audience, content: &Content) -> Result<u32, Refusal> {
+    match content {
+        Content::Message { kind: Kind::Own(_), .. } if !content.counts() => match &standing.membership {
+            None => Err(Refusal::bad_request("kind", "must count: a silent entry can't begin a conversation")),
+            Some(row) if row.sees_peer() || audience.others().is_empty() => Ok(1),
+            Some(_) => Ok(UNSEEN_WEIGHT),
+        },
+        _ => Ok(1),
+    }
 }
 
 fn is_sealed(content: &Content) -> bool {

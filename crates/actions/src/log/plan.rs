@@ -126,8 +126,9 @@ fn plan_change(
     {
         of.sender_id = Some(target.entry.sender_id.clone());
     }
-    if let Body::Delete { mentions, .. } = &mut plan.entry.body {
+    if let Body::Delete { mentions, uncounted, .. } = &mut plan.entry.body {
         mentions.clone_from(&target.message.mentions);
+        *uncounted = !target.message.counts();
     }
     plan.target = found;
     Ok(plan)

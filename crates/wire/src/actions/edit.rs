@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::send::{Empty, SendResult, body};
+use crate::data::Data;
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, ConversationId, Seq};
 use crate::refusal::Refusal;
@@ -19,6 +20,9 @@ pub struct EditRequest {
     /// At most 16 KiB of UTF-8, and at most 24 KiB once written as JSON. A caption may become empty, a text may not.
     #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::BODY_BYTES_MAX)))]
     pub body: String,
+    /// Left out: the message keeps its data. `null`: it has none from now on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Option<Data>>,
 }
 
 /// The edit is stored, as an entry of its own.
@@ -32,6 +36,9 @@ impl EditRequest {
         let seq = fields.required_seq("seq")?;
         let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
         // The target can be an image, whose caption may be empty.
-        Ok(Self { conversation_id, seq, client_msg_id, body: body(fields, Empty::Allowed)? })
+        let body = body(fields, Empty::Allowed)?;
+        let is_null = fields.object.get("data").is_some_and(serde_json::Value::is_null);
+        let data = if is_null { Some(None) } else { Data::parse(fields, &body)?.map(Some) };
+        Ok(Self { conversation_id, seq, client_msg_id, body, data })
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::Data;
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, ConversationId, MessageId, Seq, UserId};
 use crate::kind::Kind;
@@ -18,7 +19,8 @@ pub struct SendRequest {
     pub target: Target,
     /// The idempotency key: unique per sender and conversation.
     pub client_msg_id: ClientMsgId,
-    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["text", "image", "file", "voice", "sealed"])))]
+    /// Or a kind of the app's own, `x-NAME`; `xs-NAME` if it does not count. NAME: 1 to 29 of `a-z0-9.-`.
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = "^(text|image|file|voice|sealed|xs?-[a-z0-9.-]{1,29})$")))]
     pub kind: Kind,
     /// At most 16 KiB of UTF-8, and at most 24 KiB as JSON. The caption of an image, a file or a voice note may be
     /// empty. A sealed message has up to 12,288 bytes in base64.
@@ -27,6 +29,9 @@ pub struct SendRequest {
     /// The uploaded image, file or voice note.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media: Option<Box<Media>>,
+    /// An object of the app's own, at most 2,048 bytes without spaces. Of an own kind, it is required.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Data>,
     /// The message that this one answers: one of the conversation that there is.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
@@ -80,7 +85,8 @@ impl SendRequest {
         let target = Target::parse(fields)?;
         let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
         let kind = fields.required("kind", |kind| {
-            Kind::of_request(kind).ok_or("must be \"text\", \"image\", \"file\", \"voice\" or \"sealed\"")
+            Kind::of_request(kind)
+                .ok_or("must be \"text\", \"image\", \"file\", \"voice\", \"sealed\" or \"x-\" and a name")
         })?;
         if kind == Kind::Sealed {
             return Self::sealed(fields, target, client_msg_id);
@@ -91,7 +97,7 @@ impl SendRequest {
             }
         }
         let media = Media::parse(fields, &kind)?;
-        let body = body(fields, if media.is_some() { Empty::Allowed } else { Empty::Refused })?;
+        let (body, data) = said(fields, &kind, if media.is_some() { Empty::Allowed } else { Empty::Refused })?;
         let reply_to = fields.seq("reply_to", 1)?;
         let mentions = fields.users("mentions", 0, MENTIONS_MAX)?.unwrap_or_default();
         if !mentions_fit(&mentions) {
@@ -101,7 +107,7 @@ impl SendRequest {
             });
         }
         let media = media.map(Box::new);
-        Ok(Self { target, client_msg_id, kind, body, media, reply_to, mentions, epoch: None, silent: false })
+        Ok(Self { target, client_msg_id, kind, body, media, data, reply_to, mentions, epoch: None, silent: false })
     }
 
     /// All that a message is about is in its bytes.
@@ -120,6 +126,7 @@ impl SendRequest {
             kind: Kind::Sealed,
             body: fields.text("body")?.to_owned(),
             media: None,
+            data: None,
             reply_to: None,
             mentions: vec![],
             epoch: Some(epoch),
@@ -146,6 +153,20 @@ impl Target {
 pub(crate) enum Empty {
     Allowed,
     Refused,
+}
+
+/// What a message says: its text and its data. The text of an own kind is what clients show that do not know the kind.
+pub(crate) fn said(fields: &Fields, kind: &Kind, empty: Empty) -> Result<(String, Option<Data>), Refusal> {
+    let is_own = matches!(kind, Kind::Own(_));
+    let body = body(fields, if is_own { Empty::Allowed } else { empty })?;
+    if is_own && !kind.counts() && !body.is_empty() {
+        return Err(fields.wrong("body", "must be empty: the kind is silent"));
+    }
+    let data = Data::parse(fields, &body)?;
+    if is_own && data.is_none() {
+        return Err(fields.missing("data"));
+    }
+    Ok((body, data))
 }
 
 /// The text of a message, or its caption.

@@ -41,6 +41,7 @@ fn a_send_is_read_whole() {
         target: Target::User(UserId::parse("bob").unwrap()),
         client_msg_id: ClientMsgId::parse("m1").unwrap(),
         kind: Kind::Text,
+        data: None,
         reply_to: None,
         mentions: vec![],
         body: "hi".to_owned(),
@@ -142,9 +143,14 @@ fn send_names_the_field_at_fault() {
     );
     assert_eq!(
         refusal(&with(send(), "kind", json!("video"))),
-        "bad_request · kind: must be \"text\", \"image\", \"file\", \"voice\" or \"sealed\""
+        "bad_request · kind: must be \"text\", \"image\", \"file\", \"voice\", \"sealed\" or \"x-\" and a name"
     );
     assert_eq!(refusal(&with(send(), "body", json!(""))), "bad_request · body: must not be empty");
+    assert_eq!(refusal(&with(send(), "data", json!([]))), "bad_request · data: must be an object");
+    assert_eq!(refusal(&with(send(), "kind", json!("x-poll"))), "bad_request · data: is missing");
+    let vote = with(with(send(), "kind", json!("xs-vote")), "data", json!({}));
+    assert_eq!(refusal(&vote), "bad_request · body: must be empty: the kind is silent");
+    assert!(Request::parse(&with(vote, "body", json!("")).to_string()).is_ok());
     let too_large = "too_large · body: must be at most 16 KiB of UTF-8, and at most 24 KiB once written as JSON";
     assert_eq!(refusal(&with(send(), "body", json!("x".repeat(BODY_BYTES_MAX + 1)))), too_large);
     assert_eq!(refusal(&with(send(), "body", json!("\u{1}".repeat(5_000)))), too_large);

@@ -6,7 +6,7 @@ pub(crate) use list::brief as brief_row;
 
 use serde_json::{Value, json};
 use wire::{
-    Conversation, ConversationId, Emoji, HistoryResult, Message, Reaction, ReceiptsResult, Seq, Side, Timestamp,
+    Conversation, ConversationId, Emoji, HistoryResult, Kind, Message, Reaction, ReceiptsResult, Seq, Side, Timestamp,
 };
 
 use super::*;
@@ -201,7 +201,7 @@ fn request(request: &Request) -> Value {
 fn is_stored(item: &Item) -> bool {
     match &item.content {
         Content::Message(message) => message.seq.is_some(),
-        Content::System { .. } | Content::Unreadable { .. } | Content::Other(_) => true,
+        Content::System { .. } | Content::Unreadable { .. } => true,
         Content::Day { day: _ } | Content::Unread { count: _ } | Content::Gap { .. } => false,
     }
 }
@@ -243,7 +243,6 @@ pub(crate) fn brief(item: &Item) -> String {
             format!("{key} {sender_id} {}", json!(event)["event"].as_str().unwrap())
         }
         Content::Unreadable { sender_id, why, .. } => format!("{key} {sender_id} {}", json!(why).as_str().unwrap()),
-        Content::Other(message) => format!("{key} {} {}", message.sender_id, message.kind),
         Content::Message(message) => format!("{key} {}", brief_message(message)),
     }
 }
@@ -255,6 +254,7 @@ fn brief_message(message: &MessageItem) -> String {
         Some(Progress::Failed { code, can_help }) => format!("own failed {code}{}", again(*can_help)),
         Some(progress) => format!("own {progress:?}").to_lowercase(),
     }];
+    words.extend(matches!(message.kind, Kind::Own(_)).then(|| message.kind.to_string()));
     words.extend(message.edited_at.map(|_| format!("edited {}", message.body)));
     words.extend(message.deleted_by.as_ref().map(|by| format!("deleted by {by}")));
     let reaction = |Reaction { emoji, count, mine }: &Reaction| {
