@@ -44,6 +44,7 @@ impl Unreadable {
             body: if message.deleted_at.is_some() { String::new() } else { code.unwrap_or_default() },
             silent,
             media: None,
+            data: None,
             reply_to: None,
             mentions: vec![],
             reactions: vec![],

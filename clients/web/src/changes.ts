@@ -1,7 +1,7 @@
 // The state of a message after its change entries, in whichever order they and the message come.
 
 import { canonicalEmoji } from "./emoji.ts";
-import { limits, type Message, type Reaction } from "./frames.ts";
+import { type Data, limits, type Message, type Reaction } from "./frames.ts";
 import type { StoringRequest } from "./saved.ts";
 
 /** The known changes of one message, received or not. Plain data, which a store keeps. */
@@ -24,6 +24,7 @@ interface Text {
   version: number;
   editedAt: string;
   body: string;
+  data?: Data;
 }
 
 /** The effect of one reaction. */
@@ -42,7 +43,7 @@ export function addChange(changes: Changes, entry: Message, viewer: string): voi
   const { kind, seq, version, sender_id, sent_at, body, emoji, emoji_before, epoch } = entry;
   // An edit without a version has no effect: its target is deleted.
   if (kind === "edit" && version !== undefined) {
-    edit(changes, { version, editedAt: sent_at, body }, epoch === undefined ? undefined : sender_id);
+    edit(changes, { version, editedAt: sent_at, body, ...dataOf(entry) }, epoch === undefined ? undefined : sender_id);
   } else if (kind === "delete") {
     markDeleted(changes, sent_at, sender_id);
   } else if (kind === "reaction" && seq > changes.counted.asOf && !changes.deleted) {
@@ -95,7 +96,8 @@ export function applied(changes: Changes, message: Message): Message {
   const { reactions: _, reactions_seq: __, ...rest } = message;
   for (const edit of [text, sealed?.[message.sender_id]]) {
     if (edit && message.kind !== "sealed" && isLater(edit, { version: rest.version, editedAt: rest.edited_at })) {
-      Object.assign(rest, { body: edit.body, version: edit.version, edited_at: edit.editedAt });
+      delete rest.data;
+      Object.assign(rest, { body: edit.body, version: edit.version, edited_at: edit.editedAt, ...dataOf(edit) });
     }
   }
   const reactions = reactionsOf(changes);
@@ -130,6 +132,11 @@ function reactionsOf({ counted, reacted }: Changes): Reaction[] {
   return shown(all.filter(({ count }) => count > 0));
 }
 
+/** The field, if there is data. */
+function dataOf({ data }: { data?: Data | undefined }): { data?: Data } {
+  return data === undefined ? {} : { data };
+}
+
 /** Returns the message that came. The known text is kept if it is newer. */
 export function keepText(came: Message, held: Message): Message {
   // The server has no text of an encrypted message.
@@ -142,11 +149,12 @@ export function keepText(came: Message, held: Message): Message {
   if (!isKept) {
     return came;
   }
-  const { version: _, edited_at: __, ...rest } = came;
+  const { version: _, edited_at: __, data: ___, ...rest } = came;
   const { body, version, edited_at } = held;
   return {
     ...rest,
     body,
+    ...dataOf(held),
     ...(version === undefined ? {} : { version }),
     ...(edited_at === undefined ? {} : { edited_at }),
   };
@@ -158,8 +166,12 @@ export function foreseen(message: Message, request: StoringRequest, at: string, 
     return message;
   }
   switch (request.action) {
-    case "edit":
-      return { ...message, body: request.body, version: (message.version ?? 1) + 1, edited_at: at };
+    case "edit": {
+      const { data, ...rest } = message;
+      const kept = request.data === undefined ? { data } : { data: request.data ?? undefined };
+      const version = (message.version ?? 1) + 1;
+      return { ...rest, ...dataOf(kept), body: request.body, version, edited_at: at };
+    }
     case "delete":
       return emptied(message, at, me);
     case "react": {
@@ -174,7 +186,7 @@ export function foreseen(message: Message, request: StoringRequest, at: string, 
 }
 
 function emptied(message: Message, deleted_at: string, deleted_by: string): Message {
-  const { reactions, reactions_seq, media, mentions, version, edited_at, ...rest } = message;
+  const { reactions, reactions_seq, media, data, mentions, version, edited_at, ...rest } = message;
   return { ...rest, body: "", deleted_at, deleted_by };
 }
 

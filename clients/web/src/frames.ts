@@ -59,6 +59,10 @@ export type SendRequest = {
    */
   client_msg_id: ClientMsgId;
   /**
+   * An object of the app's own, at most 2,048 bytes without spaces. Of an own kind, it is required.
+   */
+  data?: Data;
+  /**
    * The epoch in which a sealed message was encrypted. `epoch` and `silent` are of kind `sealed` alone.
    */
   epoch?: number;
@@ -67,9 +71,9 @@ export type SendRequest = {
    */
   id?: RequestId;
   /**
-   * The kind of an entry. A kind of a later version passes through this one unchanged.
+   * Or a kind of the app's own, `x-NAME`; `xs-NAME` if it does not count. NAME: 1 to 29 of `a-z0-9.-`.
    */
-  kind: "text" | "image" | "file" | "voice" | "sealed";
+  kind: string;
   /**
    * The uploaded image, file or voice note.
    */
@@ -546,6 +550,12 @@ export type SettingsEvent1 =
     };
 
 /**
+ * An object of the app's own. Numbers are doubles, and keys have no order, so that two objects of one meaning are equal.
+ */
+export interface Data {
+  [k: string]: unknown;
+}
+/**
  * The media of a message. A message never contains a URL: `download` returns one.
  */
 export interface Media {
@@ -595,6 +605,10 @@ export interface EditRequest {
    */
   client_msg_id: ClientMsgId;
   conversation_id: ConversationId;
+  /**
+   * Left out: the message keeps its data. `null`: it has none from now on.
+   */
+  data?: Data | null;
   /**
    * Echoed by the answer.
    */
@@ -1255,6 +1269,10 @@ export interface Message {
   commit?: string;
   conversation_id: ConversationId;
   /**
+   * What the app put beside a message that is not deleted. An edit has the data of its target.
+   */
+  data?: Data;
+  /**
    * The `sent_at` of the entry that deleted the message. A deleted message has an empty body and no reactions.
    */
   deleted_at?: Timestamp;
@@ -1276,7 +1294,7 @@ export interface Message {
    */
   epoch?: number;
   /**
-   * `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, `sealed`, `commit`, or one that came later: a client shows nothing for a kind that it does not know.
+   * `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, `sealed`, `commit`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know.
    */
   kind: string;
   /**
@@ -2472,6 +2490,8 @@ export const limits = {
   COMMIT_CHARS_MAX: 24576,
   CONVERSATION_ID_CHARS_MAX: 128,
   CREDENTIAL_BYTES_MAX: 512,
+  DATA_BYTES_MAX: 2048,
+  DATA_LEVELS_MAX: 8,
   DEVICE_ID_CHARS_MAX: 64,
   DEVICE_TOKEN_CHARS_MAX: 4096,
   DOWNLOADS_MAX: 10,
@@ -2655,6 +2675,10 @@ export function isCreateResult(value: unknown): value is CreateResult {
     mayHave(value, isInteger, "version");
 }
 
+export function isData(value: unknown): value is Data {
+  return isObject(value);
+}
+
 export function isDeviceResult(value: unknown): value is DeviceResult {
   return isObject(value) &&
     has(value, isText, "device_id") &&
@@ -2777,6 +2801,7 @@ export function isMessage(value: unknown): value is Message {
   return isObject(value) &&
     has(value, isText, "body", "conversation_id", "kind", "message_id", "sender_id") &&
     mayHave(value, isText, "client_msg_id", "commit", "deleted_by", "emoji", "emoji_before", "tree", "welcome") &&
+    mayHave(value, isData, "data") &&
     mayHave(value, isTimestamp, "deleted_at", "edited_at") &&
     mayHave(value, isInteger, "epoch", "reactions_seq", "reply_to", "target_seq", "version") &&
     mayHave(value, isMedia, "media") &&

@@ -124,7 +124,7 @@ const MESSAGES = ["text", "image", "file", "voice"];
  * message, record a change of a group (`system`), or are unknown.
  */
 export function counts({ kind, silent }: Pick<Message, "kind" | "silent">): boolean {
-  return MESSAGES.includes(kind) || (kind === "sealed" && !silent);
+  return MESSAGES.includes(kind) || kind.startsWith("x-") || (kind === "sealed" && !silent);
 }
 
 /** Returns whether the entry changes another one, its target. */

@@ -79,7 +79,6 @@ export type Place =
   | { type: "message"; message: Message; tick: StoredTick | undefined; unread: number | undefined }
   | { type: "unreadable"; message: Message; why: Unreadable; unread: number | undefined }
   /** An entry of an app's own kind. */
-  | { type: "other"; message: Message }
   | { type: "unsent"; unsent: Unsent; body: string; replyTo: number | undefined };
 
 /** An own message or change that is not stored. */
@@ -370,8 +369,6 @@ export class Timeline {
           entries.push({ type: "unreadable", message, why });
           break;
         }
-        case "other":
-          break;
         case "unsent": {
           const { unsent, body, replyTo } = place;
           const { queued, at, error } = unsent;
@@ -410,8 +407,6 @@ export class Timeline {
         } else if (counts(message)) {
           const mark = this.#isOwn(message) ? tick(message.seq, all) : undefined;
           places.push({ type: "message", message, tick: mark, unread: separator });
-        } else if (hasContent(message)) {
-          places.push({ type: "other", message });
         }
       }
     }
@@ -426,7 +421,7 @@ export class Timeline {
 
   /** Returns the `seq` of each stored entry that `places` has, in order. @internal */
   shown(): number[] {
-    const isShown = (message: Message) => hasContent(message) || happened(message) !== undefined;
+    const isShown = (message: Message) => counts(message) || happened(message) !== undefined;
     return this.#above(this.#floor)
       .filter(isShown)
       .map(({ seq }) => seq);
@@ -663,7 +658,7 @@ export class Timeline {
     }
     this.#spans = joined({ from: seq, to: seq }, this.#spans);
     const wasClosed = entry.system !== undefined && this.isClosed();
-    if (hasContent(entry)) {
+    if (counts(entry)) {
       this.#takeMessage(entry, isOfPage);
     } else {
       this.#change(entry);
@@ -828,7 +823,7 @@ export class Timeline {
   /** Returns the entry with this `seq`, if it is a message. */
   #content(seq: number): Message | undefined {
     const held = this.#at(seq);
-    return held && hasContent(held) ? held : undefined;
+    return held && counts(held) ? held : undefined;
   }
 
   #above(mark: number): Message[] {
@@ -899,11 +894,6 @@ export class Timeline {
   #allOthers(): Marks | undefined {
     return this.#kind === "direct" || this.#hasReceipts ? this.#members().allOthers(this.#userId) : undefined;
   }
-}
-
-/** Returns whether the entry is a message, or of a kind that an app has made up: `x-` and a name. */
-function hasContent(entry: Message): boolean {
-  return counts(entry) || entry.kind.startsWith("x-");
 }
 
 function tick(seq: number, all: Marks = { delivered: 0, read: 0 }): StoredTick {

@@ -22,8 +22,6 @@ export function briefItem(item: Item): string {
     case "system":
       expect(key).toBe(`s${item.seq}`);
       return `${key} ${item.senderId} ${item.event.event}`;
-    case "other":
-      return `${key} ${item.message.sender_id} ${item.message.kind}`;
     case "unreadable":
       return `${key} ${item.senderId} ${item.why}`;
     case "message":
@@ -36,6 +34,7 @@ function briefMessage({ senderId, progress, editedAt, body, deletedBy, reactions
   const { reply, refused } = item;
   return words(
     progress ? briefProgress(progress) : senderId,
+    item.kind.startsWith("x-") && item.kind,
     editedAt !== undefined && `edited ${body}`,
     deletedBy !== undefined && `deleted by ${deletedBy}`,
     each.length > 0 && `with ${each.join("+")}`,

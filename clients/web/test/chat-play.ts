@@ -221,7 +221,7 @@ function sideOf({ before_seq, after_seq }: Step): Side {
 }
 
 function isStored(item: Item): boolean {
-  return item.type === "message" ? item.seq !== undefined : ["system", "unreadable", "other"].includes(item.type);
+  return item.type === "message" ? item.seq !== undefined : ["system", "unreadable"].includes(item.type);
 }
 
 /** The keys of each run. */

@@ -78,10 +78,6 @@ function shown(entry: Entry, row: ChatRow, actions: BubbleActions): Item {
       const whose = entry.senderId === actions.me ? "You" : entry.senderId;
       return notice(entry.key, "unreadable", `${whose}: ${unreadable[entry.why]}`, entry);
     }
-    case "other": {
-      const { body, sender_id } = entry.message;
-      return notice(entry.key, "system", `${sender_id}: ${body}`, entry);
-    }
     case "day":
       return notice(entry.key, "day", day(Date.parse(`${entry.day}T12:00`)));
     case "unread":

@@ -167,7 +167,8 @@ pub(crate) fn keep_text(came: &mut Message, held: Message) {
     // Each version has one text. A former member gets an empty text if the message was changed after the member left.
     let (known, other) = ((held.version, held.edited_at), (came.version, came.edited_at));
     if known > other || (known == other && came.body.is_empty()) {
-        (came.body, came.version, came.edited_at) = (held.body, held.version, held.edited_at);
+        (came.body, came.data) = (held.body, held.data);
+        (came.version, came.edited_at) = (held.version, held.edited_at);
     }
 }
 
@@ -177,8 +178,11 @@ pub(super) fn foresee(message: &mut Message, change: &Outgoing, at: Timestamp, o
         return;
     }
     match change {
-        Outgoing::Request(Action::Edit(EditRequest { body, .. })) => {
+        Outgoing::Request(Action::Edit(EditRequest { body, data, .. })) => {
             message.body.clone_from(body);
+            if let Some(data) = data {
+                message.data.clone_from(data);
+            }
             (message.version, message.edited_at) = (Some(message.version.unwrap_or(1) + 1), Some(at));
         }
         Outgoing::Request(Action::Delete(_)) => empty(message, at, own.clone()),

@@ -547,7 +547,7 @@ class Chat {
     let line = ofRow && this.#lineOf(ofRow, me);
     const isLast = last !== undefined && (!ofRow || ofRow.seq <= last);
     for (const place of this.timeline.places(isLast ? last : NEVER, undefined)) {
-      if (place.type === "system" || place.type === "other") {
+      if (place.type === "system") {
         line = lineOf(place.message, undefined);
       } else if (place.type === "unreadable") {
         line = { ...lineOf(place.message, undefined), text: "" };

@@ -1,7 +1,7 @@
 // The items of a conversation's view.
 
 import type { Unreadable } from "../events.ts";
-import type { Media, Message, Reaction, System } from "../frames.ts";
+import type { Data, Media, Message, Reaction, System } from "../frames.ts";
 import type { Upload } from "../saved.ts";
 import type { Unsent } from "../timeline.ts";
 
@@ -23,12 +23,7 @@ export type Item =
   | { key: string; type: "system"; seq: number; senderId: string; at: string; event: System }
   | MessageItem
   /** An encrypted message that this device can't read. */
-  | { key: string; type: "unreadable"; seq: number; senderId: string; at: string; why: Unreadable }
-  /**
-   * An entry of a kind that this version does not know, and an app may: its name begins with `x-`. An app that does not
-   * know the kind shows the body as a text.
-   */
-  | { key: string; type: "other"; message: Message };
+  | { key: string; type: "unreadable"; seq: number; senderId: string; at: string; why: Unreadable };
 
 /** A message, stored or not. */
 export interface MessageItem {
@@ -41,10 +36,15 @@ export interface MessageItem {
   senderId: string;
   /** When the server stored it; until then, when the user wrote it. */
   at: string;
-  /** `text`, `image`, `file` or `voice`. */
+  /**
+   * `text`, `image`, `file`, `voice`, or a kind of an app's own. An app that does not know an own kind shows the text, and
+   * nothing if there is none.
+   */
   kind: string;
   /** The text, with the user's latest edit. Empty if the message is deleted. */
   body: string;
+  /** The app's own data. */
+  data: Data | undefined;
   /** The message came encrypted. */
   isSealed: boolean;
   /** The attachment of a stored message. */

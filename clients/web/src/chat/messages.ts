@@ -295,10 +295,6 @@ export class Messages {
           list.push({ key: `s${seq}`, type: "unreadable", seq, senderId, at, why: place.why });
           break;
         }
-        case "other":
-          list.day(place.message.sent_at);
-          list.push({ ...place, key: `s${place.message.seq}` });
-          break;
         case "unsent":
           list.day(place.unsent.at);
           list.push(this.#unsent(place.unsent, place.body, place.replyTo));
@@ -323,6 +319,7 @@ export class Messages {
       at: shown.sent_at,
       kind: shown.kind,
       body: shown.body,
+      data: shown.data,
       isSealed: shown.epoch !== undefined,
       media: shown.media,
       path: shown.media && this.#places.get(seq),
@@ -351,6 +348,7 @@ export class Messages {
       at: unsent.at,
       kind: upload?.kind ?? "text",
       body,
+      data: undefined,
       isSealed: false,
       media: undefined,
       path: undefined,
@@ -384,8 +382,6 @@ function seqOf(item: Item): number | undefined {
     case "message":
     case "system":
       return item.seq;
-    case "other":
-      return item.message.seq;
     default:
       return undefined;
   }

@@ -688,6 +688,7 @@ function isContent(request: Request): request is Content {
 function unreadable(message: Message, why: Unreadable): UnreadableMessage {
   const {
     media: _,
+    data: _______,
     reply_to: __,
     mentions: ___,
     reactions: ____,

@@ -398,6 +398,7 @@ const FIELDS: Record<keyof Message, true> = {
   client_msg_id: true,
   commit: true,
   conversation_id: true,
+  data: true,
   deleted_at: true,
   deleted_by: true,
   edited_at: true,

@@ -22,6 +22,7 @@ pub struct EditRequest {
     pub body: String,
     /// Left out: the message keeps its data. `null`: it has none from now on.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("nullable" = true)))]
     pub data: Option<Option<Data>>,
 }
 
