@@ -1,6 +1,7 @@
 // The state of a message after its change entries, in whichever order they and the message come.
 
 import { canonicalEmoji } from "./emoji.ts";
+import type { OpenedChange } from "./events.ts";
 import { type Data, limits, type Message, type Reaction } from "./frames.ts";
 import type { StoringRequest } from "./saved.ts";
 
@@ -25,6 +26,8 @@ interface Text {
   editedAt: string;
   body: string;
   data?: Data;
+  /** The `client_msg_id` of the target, as the author of an encrypted change names it. */
+  targetId?: string;
 }
 
 /** The effect of one reaction. */
@@ -32,6 +35,8 @@ interface Step {
   mine: boolean;
   emoji: string | undefined;
   before: string | undefined;
+  /** As of `Text`. */
+  targetId?: string;
 }
 
 export function noChanges(): Changes {
@@ -39,15 +44,16 @@ export function noChanges(): Changes {
 }
 
 /** Takes a change entry. */
-export function addChange(changes: Changes, entry: Message, viewer: string): void {
-  const { kind, seq, version, sender_id, sent_at, body, emoji, emoji_before, epoch } = entry;
+export function addChange(changes: Changes, entry: OpenedChange, viewer: string): void {
+  const { kind, seq, version, sender_id, sent_at, body, emoji, emoji_before, epoch, target_id: targetId } = entry;
+  const names = targetId === undefined ? {} : { targetId };
   // An edit without a version has no effect: its target is deleted.
   if (kind === "edit" && version !== undefined) {
-    edit(changes, { version, editedAt: sent_at, body, ...dataOf(entry) }, epoch === undefined ? undefined : sender_id);
+    edit(changes, { version, editedAt: sent_at, body, ...dataOf(entry), ...names }, epoch === undefined ? undefined : sender_id);
   } else if (kind === "delete") {
     markDeleted(changes, sent_at, sender_id);
   } else if (kind === "reaction" && seq > changes.counted.asOf && !changes.deleted) {
-    const step = { mine: sender_id === viewer, emoji: canonical(emoji), before: canonical(emoji_before) };
+    const step = { mine: sender_id === viewer, emoji: canonical(emoji), before: canonical(emoji_before), ...names };
     const others = changes.reacted.filter(([other]) => other !== seq);
     changes.reacted = [...others, [seq, step] as [number, Step]].sort(([one], [other]) => one - other);
   }
@@ -89,20 +95,34 @@ function edit(changes: Changes, text: Text, by: string | undefined): void {
 
 /** Returns the message, as some page had it, as it is by now. */
 export function applied(changes: Changes, message: Message): Message {
-  const { text, deleted, counted, reacted, sealed } = changes;
+  const { text, deleted, counted, sealed } = changes;
   if (deleted) {
     return emptied(message, deleted.at, deleted.by);
   }
   const { reactions: _, reactions_seq: __, ...rest } = message;
   for (const edit of [text, sealed?.[message.sender_id]]) {
-    if (edit && message.kind !== "sealed" && isLater(edit, { version: rest.version, editedAt: rest.edited_at })) {
+    if (
+      edit &&
+      isOf(edit, message) &&
+      message.kind !== "sealed" &&
+      isLater(edit, { version: rest.version, editedAt: rest.edited_at })
+    ) {
       delete rest.data;
       Object.assign(rest, { body: edit.body, version: edit.version, edited_at: edit.editedAt, ...dataOf(edit) });
     }
   }
-  const reactions = reactionsOf(changes);
-  const asOf = reacted.at(-1)?.[0] ?? counted.asOf;
+  const reacted = changes.reacted.filter(([, step]) => isOf(step, message));
+  const reactions = reactionsOf({ ...changes, reacted });
+  const asOf = changes.reacted.at(-1)?.[0] ?? counted.asOf;
   return { ...rest, ...(reactions.length > 0 ? { reactions } : {}), ...(asOf > 0 ? { reactions_seq: asOf } : {}) };
+}
+
+/**
+ * Returns whether an encrypted change is one of this message. The server says which `seq` the message has, and could say
+ * another to each user. An own change has no other name.
+ */
+function isOf({ targetId }: { targetId?: string }, { epoch, client_msg_id }: Message): boolean {
+  return epoch === undefined || targetId === undefined || targetId === client_msg_id;
 }
 
 /** Returns the current reactions of all users. */

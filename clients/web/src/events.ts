@@ -61,6 +61,11 @@ export interface UnreadableMessage extends Message {
   unreadable?: Unreadable;
 }
 
+/** An opened edit or reaction. `target_id`: the `client_msg_id` of its target, as the author names it. */
+export interface OpenedChange extends Message {
+  target_id?: string;
+}
+
 /** Returns why this device can't read an encrypted message. `undefined`: the entry is another, or was read. */
 export function whyUnreadable(message: UnreadableMessage): Unreadable | undefined {
   const isShown = message.kind === "sealed" && !message.silent;

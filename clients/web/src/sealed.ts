@@ -3,7 +3,7 @@
 import type { Lock } from "./chat/row.ts";
 import type { Encryption } from "./config.ts";
 import { PigeonholeError } from "./errors.ts";
-import type { Unreadable } from "./events.ts";
+import type { OpenedChange, Unreadable } from "./events.ts";
 import type { Message } from "./frames.ts";
 import type { Pigeonhole } from "./pigeonhole.ts";
 import { type Keyring, type Opened, type Readiness, SealedSession, type SecurityCall } from "./session/sealing.ts";
@@ -213,12 +213,19 @@ function keyringOf(keyring: InstanceType<Sealing["Keyring"]>): Keyring {
 function shownAs(name: string, value: unknown): Opened {
   switch (name) {
     case "plain":
-      return { plain: (value as { message: Message }).message };
+      return { plain: named(value as { message: Message; names: string | null }) };
     case "unreadable":
       return { unreadable: variantOf(value as string)[0] as Unreadable };
     default:
       return name as Opened;
   }
+}
+
+/** Returns an edit or a reaction with the id of its target. A change that names none has its own id, which is no target's. */
+function named({ message, names }: { message: Message; names: string | null }): OpenedChange {
+  const { target_seq, client_msg_id } = message;
+  const id = names ?? client_msg_id;
+  return target_seq === undefined || id === undefined ? message : { ...message, target_id: id };
 }
 
 /** Returns the name of a variant in snake case, and its value. */

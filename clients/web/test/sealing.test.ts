@@ -382,3 +382,29 @@ it("an encrypted edit holds by the author alone, and a page of the server takes 
   const [shown] = timeline.entries(() => "").filter(({ type }) => type === "message");
   expect(shown).toMatchObject({ message: { kind: "text", body: "mine, edited" } });
 });
+
+it("an encrypted change holds if it names the id of its target", async () => {
+  const message = entry(1, { kind: "text", epoch: 1, body: "bye", client_msg_id: "m1" });
+  const change = (seq: number, kind: string, target_id: string) =>
+    ({ ...entry(seq, { kind, target_seq: 1, version: seq, epoch: 1, body: "hi", emoji: "👍" }), target_id }) as Message;
+  for (const [id, body, count] of [["m2", "bye", 0] as const, ["m1", "hi", 1] as const]) {
+    const entries = [message, change(2, "edit", id), change(3, "reaction", id)];
+    for (const order of [[0, 1, 2] as const, [1, 2, 0] as const]) {
+      const store = await Store.open(memoryStorage(), "alice");
+      const timeline = new Timeline("alice");
+      const inOrder = order.map((place) => entries[place] ?? message);
+      await store.apply(
+        inOrder.map((one) => ({ entry: one })),
+        false,
+      );
+      for (const one of inOrder) {
+        timeline.message(one);
+      }
+      const { messages } = await store.window(ID, {}, 9);
+      const [shown] = timeline.entries(() => "").flatMap((one) => (one.type === "message" ? [one.message] : []));
+      for (const one of [messages[0], shown]) {
+        expect([one?.body, one?.reactions?.length ?? 0]).toEqual([body, count]);
+      }
+    }
+  }
+});

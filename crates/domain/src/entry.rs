@@ -552,6 +552,7 @@ impl Entry {
             commit: None,
             welcome: None,
             tree: None,
+            target_id: None,
         };
         let is_below = |target: Seq| target < sight.first;
         match &self.body {

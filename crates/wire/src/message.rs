@@ -94,6 +94,10 @@ pub struct Message {
     /// The tree of the epoch that a commit begins, if the commit has a welcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Bytes>,
+    /// In a client, of an opened edit or reaction: the `client_msg_id` of the target, as the author names it. No frame
+    /// has it.
+    #[serde(skip)]
+    pub target_id: Option<Box<ClientMsgId>>,
 }
 
 impl Message {
@@ -134,6 +138,7 @@ impl Message {
             commit: None,
             welcome: None,
             tree: None,
+            target_id: None,
         }
     }
 }
@@ -220,6 +225,7 @@ mod tests {
             commit: None,
             welcome: None,
             tree: None,
+            target_id: None,
         };
         assert!(body_fits(&message.body));
         assert!(mentions_fit(&message.mentions));

@@ -170,5 +170,6 @@ pub(super) fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, 
         commit: None,
         welcome: None,
         tree: None,
+        target_id: None,
     }
 }

@@ -278,6 +278,31 @@ fn an_encrypted_edit_holds_if_it_is_of_the_author() {
 }
 
 #[test]
+fn an_encrypted_change_holds_if_it_names_the_id_of_its_target() {
+    let id_of = |text: &str| Some(wire::ClientMsgId::parse(text).unwrap());
+    let message = Message { epoch: Some(1), client_msg_id: id_of("m1"), ..text(1, "bob", "bye") };
+    let change = |seq: u64, kind: Kind, target: &str| Message {
+        kind,
+        epoch: Some(1),
+        version: Some(seq),
+        target_seq: Some(message.seq),
+        emoji: wire::Emoji::parse("👍").ok(),
+        target_id: id_of(target).map(Box::new),
+        ..text(seq, "bob", "hi")
+    };
+    let of_another = [message.clone(), change(2, Kind::Edit, "m2"), change(3, Kind::Reaction, "m2")];
+    let of_this = [message.clone(), change(2, Kind::Edit, "m1"), change(3, Kind::Reaction, "m1")];
+    for (entries, body, reactions) in [(of_another, "bye", 0), (of_this, "hi", 1)] {
+        for order in [[0, 1, 2], [1, 2, 0]] {
+            let mut store = MemStore::new(user("alice"));
+            store.apply(&order.map(|place| Write::Entry(entries[place].clone())));
+            let shown = store.window(&id(), Side::Newest, 9).messages.remove(0);
+            assert_eq!((&*shown.body, shown.reactions.len()), (body, reactions), "{order:?}");
+        }
+    }
+}
+
+#[test]
 fn an_unreadable_message_is_unread_and_has_no_text() {
     let mut store = MemStore::new(user("alice"));
     store.apply(&[Write::Entry(text(1, "bob", "hi")), Write::Row(row(&text(1, "bob", "hi")))]);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use wire::limits::REACTIONS_SHOWN_MAX;
-use wire::{Action, Data, EditRequest, Emoji, Kind, Message, ReactRequest, Reaction, Seq, Timestamp, UserId};
+use wire::{Action, ClientMsgId, Data, EditRequest, Emoji, Kind, Message, ReactRequest, Reaction, Seq, Timestamp, UserId};
 
 use crate::saved::Outgoing;
 
@@ -32,6 +32,9 @@ struct Step {
     mine: bool,
     emoji: Option<Emoji>,
     before: Option<Emoji>,
+    /// As of [`Text`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    target_id: Option<Box<ClientMsgId>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -41,6 +44,15 @@ struct Text {
     body: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     data: Option<Data>,
+    /// The `client_msg_id` of the target, as the author of an encrypted change names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    target_id: Option<Box<ClientMsgId>>,
+}
+
+/// Returns whether an encrypted change is one of this message. The server says which `seq` the message has, and could say
+/// another to each user. An own change has no other name.
+fn is_of(target_id: Option<&ClientMsgId>, message: &Message) -> bool {
+    message.epoch.is_none() || target_id.is_none() || target_id == message.client_msg_id.as_ref()
 }
 
 impl Changes {
@@ -50,16 +62,16 @@ impl Changes {
             Kind::Edit => {
                 if let Some(version) = entry.version {
                     let by = entry.epoch.map(|_| &entry.sender_id);
-                    self.edit(
-                        Text { version, edited_at: entry.sent_at, body: entry.body.clone(), data: entry.data.clone() },
-                        by,
-                    );
+                    let (body, data) = (entry.body.clone(), entry.data.clone());
+                    let (edited_at, target_id) = (entry.sent_at, entry.target_id.clone());
+                    self.edit(Text { version, edited_at, body, data, target_id }, by);
                 }
             }
             Kind::Delete => self.delete(entry.sent_at, entry.sender_id.clone()),
             Kind::Reaction if Some(entry.seq) > self.page.0 && self.deleted.is_none() => {
                 let (emoji, before) = (entry.emoji.clone(), entry.emoji_before.clone());
-                self.reactions.insert(entry.seq, Step { mine: entry.sender_id == *viewer, emoji, before });
+                let (mine, target_id) = (entry.sender_id == *viewer, entry.target_id.clone());
+                self.reactions.insert(entry.seq, Step { mine, emoji, before, target_id });
             }
             // The known page includes the entry, or the entry changes nothing.
             Kind::Reaction
@@ -118,8 +130,9 @@ impl Changes {
             empty(message, *at, by.clone());
             return;
         }
-        let texts = [self.text.as_ref(), self.sealed.get(&message.sender_id)].into_iter().flatten();
-        if let Some(Text { version, edited_at, body, data }) = texts.max_by_key(|text| (text.version, text.edited_at))
+        let sealed = self.sealed.get(&message.sender_id).filter(|text| is_of(text.target_id.as_deref(), message));
+        let texts = [self.text.as_ref(), sealed].into_iter().flatten();
+        if let Some(Text { version, edited_at, body, data, .. }) = texts.max_by_key(|text| (text.version, text.edited_at))
             && message.kind != Kind::Sealed
             && (Some(*version), Some(*edited_at)) > (message.version, message.edited_at)
         {
@@ -128,18 +141,18 @@ impl Changes {
             message.data.clone_from(data);
         }
         message.reactions_seq = self.reactions.keys().next_back().copied().or(self.page.0);
-        message.reactions = self.reactions();
+        message.reactions = self.reactions(message);
     }
 
     /// Returns the current reactions of all users.
-    fn reactions(&self) -> Vec<Reaction> {
+    fn reactions(&self, message: &Message) -> Vec<Reaction> {
         let mut counts: BTreeMap<&Emoji, i64> = BTreeMap::new();
         let mut mine = None;
         for Reaction { emoji, count, mine: is_mine } in &self.page.1 {
             counts.insert(emoji, i64::try_from(*count).unwrap_or(i64::MAX) - i64::from(*is_mine));
             mine = if *is_mine { Some(emoji) } else { mine };
         }
-        for step in self.reactions.values() {
+        for step in self.reactions.values().filter(|step| is_of(step.target_id.as_deref(), message)) {
             if step.mine {
                 // The earlier own reaction is known, even if the entry does not contain it.
                 mine = step.emoji.as_ref();

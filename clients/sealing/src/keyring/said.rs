@@ -218,6 +218,8 @@ pub(super) fn plain(entry: &Message, envelope: &Envelope, id: ClientMsgId) -> Sh
     let object = |name: &str| envelope.fields.get(name).and_then(Value::as_object);
     let seq = |name| object(name)?.get("seq")?.as_u64().and_then(Seq::new);
     let names = object("to").and_then(|to| ClientMsgId::parse(to.get("client_msg_id")?.as_str()?).ok());
+    // A change that names none has its own id here, which is no target's.
+    let target_id = Some(Box::new(names.clone().unwrap_or_else(|| id.clone())));
     let mut message = Message::text(
         entry.conversation_id.clone(),
         entry.seq,
@@ -238,11 +240,13 @@ pub(super) fn plain(entry: &Message, envelope: &Envelope, id: ClientMsgId) -> Sh
         }
         Kind::Edit => {
             message.target_seq = seq("to");
+            message.target_id.clone_from(&target_id);
             message.version = Some(entry.seq.value());
             message.edited_at = Some(entry.sent_at);
         }
         Kind::Reaction => {
             message.target_seq = seq("to");
+            message.target_id.clone_from(&target_id);
             let emoji = envelope.fields.get("emoji").and_then(Value::as_str);
             message.emoji = emoji.and_then(|emoji| Emoji::parse(emoji).ok());
         }
