@@ -58,9 +58,16 @@ openmls:
 wasm: node chromium
     python tools/scripts/wasm.py
     cargo build --locked --quiet --bin pigeonhole
+    cargo build --locked --quiet --example chat
     cd clients/sealing && cargo build --locked --quiet --example carry
     cd clients/web && npx vitest run --dir sealed --testTimeout 300000
     cd apps/demo && npm run build && npx vitest run --dir browser sealed
+
+# Clients of the web and of Rust in one encrypted chat, which devices join and leave at random: `just interop 1000 7`. After `just wasm`
+interop steps="1000" seed="1":
+    cargo build --locked --quiet --bin pigeonhole
+    cargo build --locked --quiet --example chat
+    cd clients/web && PIGEONHOLE_STEPS={{steps}} PIGEONHOLE_SEED={{seed}} npx vitest run --dir sealed interop
 
 # The reference of the web client, into target/reference/typescript. Rust's is `just rustdoc`, Kotlin's is in `just pack`
 reference: tools

@@ -14,20 +14,23 @@ export async function published({ engine }: Pigeonhole): Promise<void> {
 
 export class LocalServer {
   readonly url: string;
+  /** Called with each line of the functions' logs. */
+  logged: (line: string) => void = () => {};
   #process: ChildProcess;
 
-  static async start(): Promise<LocalServer> {
+  static async start(...options: string[]): Promise<LocalServer> {
     const { CARGO = "cargo" } = process.env;
-    const server = spawn(CARGO, ["run", "--quiet", "--", "--port", "0", "--batching-window", "0"], {
+    const server = spawn(CARGO, ["run", "--quiet", "--", "--port", "0", "--batching-window", "0", ...options], {
       cwd: fileURLToPath(new URL("../../..", import.meta.url)),
       stdio: ["ignore", "pipe", "inherit"],
     });
     for await (const line of createInterface(server.stdout)) {
       const [, url] = /^demo\s+(http:\S+?)\/(?:\s|$)/.exec(line.trim()) ?? [];
       if (url !== undefined) {
-        // Its logs are not used, but must be read, or it would block.
-        server.stdout.resume();
-        return new LocalServer(url, server);
+        // The logs must be read, or the server would block.
+        const started = new LocalServer(url, server);
+        createInterface(server.stdout).on("line", (line) => started.logged(line));
+        return started;
       }
     }
     throw new Error("the server has ended before it was ready");

@@ -334,6 +334,21 @@ it("a page shows no bytes", () => {
   ]);
 });
 
+it("a page of a conversation in which the device has no part yet was sealed before its join", () => {
+  const { session } = start(new FakeKeyring());
+  const page = { messages: [entry(1, { kind: "sealed", body: "AAAA" })], more: false, last_seq: 1, members: [] };
+  let shown: UnreadableMessage[] = [];
+  const waiter = { resolve: (answer: { messages: Message[] }) => (shown = answer.messages), reject: () => {} };
+  session.call({ action: "history", conversation_id: ID, limit: 9 }, waiter as never, 0);
+  reply(session, idOf(turn(session), "history"), page);
+  for (const output of turn(session).outputs) {
+    if (output.do === "answer") {
+      output.settle();
+    }
+  }
+  expect(shown.map(({ unreadable }) => unreadable)).toEqual(["before_join"]);
+});
+
 it("what the app has passed is opened behind it, once the keyring has joined there", () => {
   const keyring = new FakeKeyring();
   keyring.isReady = true;

@@ -322,8 +322,10 @@ impl Core {
             return;
         }
         let shown = self.conversations.shown(id);
+        let position = self.keyring.as_ref().and_then(|keyring| keyring.position(id));
         for message in &mut page.messages {
-            let is_passed = message.seq <= shown;
+            // Without a part in the conversation, no entry need come in its order.
+            let is_passed = message.seq <= shown || position.is_none_or(|position| message.seq <= position);
             match message.kind {
                 Kind::Sealed if is_passed => Unreadable::BeforeJoin.replace(message),
                 Kind::Sealed => Unreadable::Later.replace(message),

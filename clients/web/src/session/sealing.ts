@@ -496,7 +496,9 @@ export class SealedSession extends Session {
       return withoutBytes(message);
     }
     if (shown === "later") {
-      return unreadable(message, "later");
+      // Without a part in the conversation, only a join below the entry opens it.
+      const hasPart = this.#keyring.position(message.conversation_id) !== undefined;
+      return unreadable(message, hasPart ? "later" : "before_join");
     }
     return "plain" in shown ? shown.plain : unreadable(message, shown.unreadable);
   }
@@ -582,10 +584,11 @@ export class SealedSession extends Session {
     }
     if ("page" in write && kindOf(write.page.conversation_id) === "direct") {
       const { conversation_id: id, page } = write.page;
-      const shown = this.conversations.shown(id);
+      // Without a part in the conversation, no entry need come in its order.
+      const passed = Math.max(this.conversations.shown(id), this.#keyring.position(id) ?? Number.POSITIVE_INFINITY);
       for (const [at, message] of page.messages.entries()) {
         if (message.kind === "sealed") {
-          page.messages[at] = unreadable(message, message.seq <= shown ? "before_join" : "later");
+          page.messages[at] = unreadable(message, message.seq <= passed ? "before_join" : "later");
         } else if (message.kind === "commit") {
           page.messages[at] = withoutBytes(message);
         }

@@ -1,0 +1,202 @@
+// Devices of users in one chat: clients of the web, and programs of the Rust client, which are chats in a terminal.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { type Chat, type MessagesView, memoryStorage, open, type Pigeonhole } from "../src/index.ts";
+import { type Keys, Security } from "../src/sealed.ts";
+import { nodeSocket } from "../test/server.ts";
+import { type LocalServer, published } from "./local-server.ts";
+
+const CHAT = fileURLToPath(new URL("../../../target/debug/examples/chat", import.meta.url));
+
+/** A device of a user, with one chat open. */
+export interface Device {
+  readonly user: string;
+  readonly name: string;
+  say(text: string): Promise<void>;
+  /** Resolves once the device shows this text, as an encrypted message. */
+  shows(text: string): Promise<void>;
+  /** Resolves once new messages here leave encrypted. */
+  sealed(): Promise<void>;
+  reset(): Promise<void>;
+  /** The user no longer has the other device. */
+  forget(other: Device): Promise<void>;
+  /** Returns the messages since its join that the device could not read. */
+  unreadable(): string[];
+  close(): Promise<void>;
+}
+
+export interface Owner {
+  user: string;
+  peer: string;
+  keys: Keys;
+}
+
+/** A client of the web. */
+export class WebDevice implements Device {
+  readonly user: string;
+  readonly name: string;
+  #peer: string;
+  #client: Pigeonhole;
+  #chat: Chat;
+  #view: MessagesView;
+  #security: Security;
+
+  static async open(server: LocalServer, { user, peer, keys }: Owner, name: string): Promise<WebDevice> {
+    const config = { ...(await server.config(user)), deviceId: name, storage: memoryStorage(), encrypted: keys };
+    const client = await open({ ...config, webSocket: nodeSocket });
+    await published(client);
+    return new WebDevice(client, user, peer, name);
+  }
+
+  private constructor(client: Pigeonhole, user: string, peer: string, name: string) {
+    this.user = user;
+    this.name = name;
+    this.#peer = peer;
+    this.#client = client;
+    this.#chat = client.direct(peer);
+    this.#view = this.#chat.messages();
+    this.#security = new Security(client);
+  }
+
+  async say(text: string): Promise<void> {
+    await (await this.#chat.send(text)).stored;
+  }
+
+  shows(text: string): Promise<void> {
+    return this.#until(({ items }) => items.some((it) => it.type === "message" && it.isSealed && it.body === text));
+  }
+
+  sealed(): Promise<void> {
+    return this.#until(({ chat }) => chat?.lock === "sealed");
+  }
+
+  #until(fits: (view: MessagesView) => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const look = () => {
+        if (fits(this.#view)) {
+          end();
+          resolve();
+        }
+      };
+      const end = this.#view.subscribe(look);
+      queueMicrotask(look);
+    });
+  }
+
+  reset(): Promise<void> {
+    return this.#security.reset(this.#peer);
+  }
+
+  forget({ name }: Device): Promise<void> {
+    return this.#security.removeDevice(name);
+  }
+
+  unreadable(): string[] {
+    return this.#view.items.flatMap((item) =>
+      item.type === "unreadable" && item.why !== "before_join" ? `${item.seq} ${item.why}` : [],
+    );
+  }
+
+  close(): Promise<void> {
+    return this.#client.close();
+  }
+}
+
+/** A program of the Rust client, which prints a line for each message. */
+export class TerminalDevice implements Device {
+  readonly user: string;
+  readonly name: string;
+  #process: ChildProcess;
+  #lines: string[] = [];
+  #waiting = new Set<() => void>();
+
+  static async open(server: LocalServer, owner: Owner, name: string, folder: string): Promise<TerminalDevice> {
+    const { user, peer, keys } = owner;
+    const file = join(folder, `${user}.keys`);
+    writeFileSync(file, Buffer.from(keys.export()).toString("base64"));
+    const url = `${server.url.replace("http", "ws")}/v1`;
+    const words = ["--store", join(folder, `${name}.store`), "--encrypted", file, user, peer, url];
+    const device = new TerminalDevice(user, `terminal-${name}`, spawn(CHAT, words));
+    await device.#prints((line) => line === "-- connected");
+    const isListed = () => device.#lines.some((line) => line.startsWith(`-- ${device.name}`));
+    for (let asked = 1; !isListed(); asked += 1) {
+      // The program answers the second line in any case, after the first.
+      device.#type(`/devices\n/look-${asked}`);
+      await device.#prints((line) => line.startsWith(`!! /look-${asked} `));
+    }
+    return device;
+  }
+
+  private constructor(user: string, name: string, process: ChildProcess) {
+    this.user = user;
+    this.name = name;
+    this.#process = process;
+    const take = (line: string) => {
+      this.#lines.push(line);
+      for (const look of this.#waiting) {
+        look();
+      }
+    };
+    for (const stream of [process.stdout, process.stderr]) {
+      stream && createInterface(stream).on("line", take);
+    }
+  }
+
+  #type(line: string): void {
+    this.#process.stdin?.write(`${line}\n`);
+  }
+
+  /** Resolves once the program has printed such a line. */
+  #prints(fits: (line: string) => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      let at = 0;
+      const look = () => {
+        const isThere = this.#lines.slice(at).some(fits);
+        at = this.#lines.length;
+        if (isThere) {
+          this.#waiting.delete(look);
+          resolve();
+        }
+      };
+      this.#waiting.add(look);
+      look();
+    });
+  }
+
+  async say(text: string): Promise<void> {
+    this.#type(text);
+    await this.shows(text);
+  }
+
+  shows(text: string): Promise<void> {
+    return this.#prints((line) => /^#\d+ /.test(line) && line.split(" (")[0]?.endsWith(`🔒 ${text}`) === true);
+  }
+
+  sealed(): Promise<void> {
+    return this.#prints((line) => line === "-- 🔒 encrypted from end to end");
+  }
+
+  async reset(): Promise<void> {
+    this.#type("/reset");
+  }
+
+  async forget({ name }: Device): Promise<void> {
+    this.#type(`/forget ${name}`);
+  }
+
+  unreadable(): string[] {
+    // The last line of a message is its state.
+    const last = new Map(this.#lines.map((line) => [/^#\d+ /.exec(line)?.[0], line]));
+    return [...last.values()].filter((line) => /^#\d+ \S+: \((?!sent before|deleted)/.test(line));
+  }
+
+  async close(): Promise<void> {
+    const ended = new Promise((resolve) => this.#process.once("exit", resolve));
+    this.#process.kill("SIGKILL");
+    await ended;
+  }
+}
