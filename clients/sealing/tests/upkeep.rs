@@ -83,7 +83,7 @@ fn packages_are_published_when_few_are_left_and_a_last_resort_after_30_days() {
         pair.server.asked[before..].contains(&"publish_keys")
     };
     assert_eq!(pair.server.keys[&key].left.len(), 25);
-    // The user sees the device at once, not after the next connection.
+    // The user sees the device before the next connection.
     let listed: Vec<_> = pair.bob.keyring.devices().into_iter().map(|it| (it.device, it.known, it.left)).collect();
     assert_eq!(listed, [(key.1.clone(), true, 25)]);
     pair.bob.keyring.keys_low(11);

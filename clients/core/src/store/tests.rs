@@ -286,7 +286,7 @@ fn an_encrypted_change_holds_if_it_names_the_id_of_its_target() {
         epoch: Some(1),
         version: Some(seq),
         target_seq: Some(message.seq),
-        emoji: wire::Emoji::parse("👍").ok(),
+        emoji: Emoji::parse("👍").ok(),
         target_id: id_of(target).map(Box::new),
         ..text(seq, "bob", "hi")
     };
