@@ -120,11 +120,11 @@ export class Pane {
     await this.root.getByRole("dialog").getByRole("button", { name, exact: true }).click();
   }
 
-  /** Makes the user's keys. The page loads again with them. */
-  async encrypt(): Promise<void> {
+  /** Makes the user's keys. The page loads again with them. `devices`: those of the user that have keys then. */
+  async encrypt(devices = 1): Promise<void> {
     await this.root.getByRole("button", { name: "Turn on encryption" }).click();
     await this.confirm("Turn on");
-    await this.hasDevices(1);
+    await this.hasDevices(devices);
   }
 
   /** The panel of the user's devices. */

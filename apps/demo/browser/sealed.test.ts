@@ -127,7 +127,7 @@ describe.runIf(isBuilt)("with the encryption", () => {
     const visitor = await stage.arrive();
     const anew = new Pane(await visitor.open("?user=hal&with=gil"), "hal");
     await anew.isState("Online");
-    await anew.encrypt();
+    await anew.encrypt(2);
     await anew.chat("gil").click();
     await anew.lock("joining").click();
     await anew.encryption().getByRole("button", { name: "Begin the encryption anew" }).click();
