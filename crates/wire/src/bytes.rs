@@ -67,6 +67,23 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
+/// Bytes in a frame, or in an uploaded file of kind `sealed`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Carried {
+    Bytes(Bytes),
+    File {
+        media_id: crate::ids::MediaId,
+        /// Left out of a request.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bytes: Option<u64>,
+        /// Left out of a request.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sha256: Option<crate::media::Digest>,
+    },
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -35,6 +35,7 @@ pub fn error_frame(action: Option<&str>, id: Option<&RequestId>, refusal: &Refus
         conversation_id: refusal.conversation_id().cloned(),
         epoch,
         last_seq,
+        members: vec![],
     };
     to_json(&ErrorFrame { kind: "error", action, id, error })
 }
@@ -82,6 +83,9 @@ pub struct Problem {
     /// With `stale_epoch`, the `seq` of the conversation's last entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seq: Option<Seq>,
+    /// With `rekey_required`, the users who left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<UserId>,
 }
 
 /// A frame from the server, as a client reads it.

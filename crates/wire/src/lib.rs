@@ -30,7 +30,7 @@ mod text;
 mod time;
 
 pub use actions::*;
-pub use bytes::Bytes;
+pub use bytes::{Bytes, Carried};
 pub use conversation::{Channel, Conversation, LastMessage};
 pub use data::Data;
 pub use emoji::Emoji;

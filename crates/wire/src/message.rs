@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bytes::Bytes;
+use crate::bytes::Carried;
 use crate::data::Data;
 use crate::emoji::Emoji;
 use crate::group::System;
@@ -87,13 +87,16 @@ pub struct Message {
     pub epoch: Option<u64>,
     /// The bytes of a commit. Left out of a birth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commit: Option<Bytes>,
+    pub commit: Option<Carried>,
     /// The welcome of the devices that a commit adds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub welcome: Option<Bytes>,
+    pub welcome: Option<Carried>,
     /// The tree of the epoch that a commit begins, if the commit has a welcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tree: Option<Bytes>,
+    pub tree: Option<Carried>,
+    /// The users who left and whom a commit removes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removes: Vec<UserId>,
     /// In a client, of an opened edit or reaction: the `client_msg_id` of the target, as the author names it. No frame
     /// has it.
     #[serde(skip)]
@@ -139,6 +142,7 @@ impl Message {
             welcome: None,
             tree: None,
             target_id: None,
+            removes: vec![],
         }
     }
 }
@@ -226,6 +230,7 @@ mod tests {
             welcome: None,
             tree: None,
             target_id: None,
+            removes: vec![],
         };
         assert!(body_fits(&message.body));
         assert!(mentions_fit(&message.mentions));

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::send::SendResult;
+use crate::bytes::{Bytes, Carried};
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, ConversationId, UserId};
 use crate::limits::GROUP_CHANGE_MEMBERS_MAX;
@@ -19,6 +20,22 @@ pub struct AddRequest {
         schemars(length(min = 1, max = GROUP_CHANGE_MEMBERS_MAX), extend("uniqueItems" = true))
     )]
     pub members: Vec<UserId>,
+    /// In a sealed group.
+    #[serde(flatten)]
+    pub keys: Option<Rekeyed>,
+}
+
+/// The commit of a change of a sealed group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Rekeyed {
+    /// The epoch that ends.
+    pub epoch: u64,
+    pub commit: Carried,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub welcome: Option<Carried>,
+    pub group_info: Bytes,
+    pub tree: Carried,
 }
 
 /// The outcome for each requested user.
@@ -52,6 +69,6 @@ impl AddRequest {
         let conversation_id = fields.required("conversation_id", ConversationId::parse)?;
         let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
         let members = fields.users("members", 1, GROUP_CHANGE_MEMBERS_MAX)?.ok_or_else(|| fields.missing("members"))?;
-        Ok(Self { conversation_id, client_msg_id, members })
+        Ok(Self { conversation_id, client_msg_id, members, keys: None })
     }
 }

@@ -17,6 +17,9 @@ pub struct ClaimKeysRequest {
     /// The caller may be one of them.
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = CLAIM_USERS_MAX), extend("uniqueItems" = true)))]
     pub users: Vec<UserId>,
+    /// A group: the users are its members.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<crate::ConversationId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +52,6 @@ impl ClaimKeysRequest {
     pub(crate) fn parse(fields: &Fields) -> Result<Self, Refusal> {
         let claim_id = fields.required("claim_id", ClientMsgId::parse)?;
         let users = fields.users("users", 1, CLAIM_USERS_MAX)?.ok_or_else(|| fields.missing("users"))?;
-        Ok(Self { claim_id, users })
+        Ok(Self { claim_id, users, conversation_id: None })
     }
 }

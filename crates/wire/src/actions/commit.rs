@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::send::{SendResult, Target};
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, Carried};
 use crate::fields::Fields;
 use crate::ids::ClientMsgId;
 use crate::limits::{COMMIT_CHARS_MAX, EPOCH_MAX};
@@ -32,17 +32,20 @@ pub struct CommitRequest {
     /// Left out of a birth, which begins with new keys. Epoch 0 ends with a birth.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
-    pub commit: Option<Bytes>,
+    pub commit: Option<Carried>,
     /// For the devices that it adds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
-    pub welcome: Option<Bytes>,
+    pub welcome: Option<Carried>,
     /// The group info of the epoch that begins.
     #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
     pub group_info: Bytes,
     /// The tree of that epoch.
     #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
-    pub tree: Bytes,
+    pub tree: Carried,
+    /// The users who left since the last commits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub removes: Vec<crate::UserId>,
 }
 
 /// The commit is stored, as a silent entry.
@@ -82,10 +85,11 @@ impl CommitRequest {
             target,
             client_msg_id,
             epoch,
-            commit,
-            welcome,
+            commit: commit.map(Carried::Bytes),
+            welcome: welcome.map(Carried::Bytes),
             group_info: bytes("group_info")?,
-            tree: bytes("tree")?,
+            tree: Carried::Bytes(bytes("tree")?),
+            removes: vec![],
         })
     }
 }

@@ -14,6 +14,9 @@ pub struct RemoveRequest {
     /// The idempotency key: unique per sender and conversation, across all actions.
     pub client_msg_id: ClientMsgId,
     pub user_id: UserId,
+    /// In a sealed group. Left out: as a leave.
+    #[serde(flatten)]
+    pub keys: Option<super::add::Rekeyed>,
 }
 
 /// The removal is stored, as an entry, which is the last that the user gets.
@@ -26,6 +29,6 @@ impl RemoveRequest {
         let conversation_id = fields.required("conversation_id", ConversationId::parse)?;
         let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
         let user_id = fields.required("user_id", UserId::parse)?;
-        Ok(Self { conversation_id, client_msg_id, user_id })
+        Ok(Self { conversation_id, client_msg_id, user_id, keys: None })
     }
 }
