@@ -138,7 +138,7 @@ impl NewGroup {
     /// Returns the request that creates it.
     pub fn request(self, client_msg_id: ClientMsgId) -> CreateRequest {
         let Self { kind, title, members, history, post, add, join } = self;
-        CreateRequest { client_msg_id, kind, title, members, history, post, add, join }
+        CreateRequest { client_msg_id, kind, title, members, history, post, add, join, encrypted: false }
     }
 
     /// Checks what the server would refuse.

@@ -188,7 +188,8 @@ impl Server {
             self.birth_seq = entry.seq;
         }
         let (conversation_id, seq, birth_seq) = (chat(), entry.seq, self.birth_seq);
-        self.newest = Some(GroupInfoResult { conversation_id, epoch: self.epoch, seq, birth_seq, group_info, tree });
+        self.newest =
+            Some(GroupInfoResult { conversation_id, epoch: self.epoch, seq, birth_seq, group_info, tree: *tree });
         Ok(CommitResult { entry, epoch: self.epoch })
     }
 
@@ -233,7 +234,7 @@ impl Server {
         &mut self,
         user: &UserId,
         device: &DeviceId,
-        ClaimKeysRequest { claim_id, users }: ClaimKeysRequest,
+        ClaimKeysRequest { claim_id, users, .. }: ClaimKeysRequest,
     ) -> Result<ClaimKeysResult, Refusal> {
         let key = (user.clone(), device.clone(), claim_id);
         if let Some(known) = self.claims.get(&key) {

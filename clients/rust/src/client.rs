@@ -351,7 +351,7 @@ impl Client {
         let members: Vec<UserId> = members.into_iter().collect();
         check_users("members", &members, 1, GROUP_CHANGE_MEMBERS_MAX)?;
         let conversation_id = conversation_id.clone();
-        self.request(|client_msg_id| AddRequest { conversation_id, client_msg_id, members }).await
+        self.request(|client_msg_id| AddRequest { conversation_id, client_msg_id, members, keys: None }).await
     }
 
     /// Removes a member from a group through the outbox, as [`add`](Self::add) does.
@@ -360,7 +360,7 @@ impl Client {
     /// [`Error::Storage`] or [`Error::Closed`]: the request is not in the outbox.
     pub async fn remove(&self, conversation_id: &ConversationId, user_id: &UserId) -> Result<Sent, Error> {
         let (conversation_id, user_id) = (conversation_id.clone(), user_id.clone());
-        self.request(|client_msg_id| RemoveRequest { conversation_id, client_msg_id, user_id }).await
+        self.request(|client_msg_id| RemoveRequest { conversation_id, client_msg_id, user_id, keys: None }).await
     }
 
     /// Leaves a group or a channel through the outbox, as [`add`](Self::add) does. An owner transfers the ownership

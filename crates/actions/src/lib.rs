@@ -22,12 +22,12 @@ mod set;
 mod tell;
 
 use deliver::{Delivered, Fanout};
-use domain::{Change, ConnectionId, Content, Draft, Entry, Failure, GroupChange, Membership, NewCommit, Sight};
+use domain::{Change, ConnectionId, Content, Draft, Entry, Failure, GroupChange, Head, Membership, NewCommit, Sight};
 use store::connections::Connection;
-use store::{Store, WarmTable};
+use store::{Store, WarmTable, roster};
 use wire::{
-    Bytes, ClientMsgId, CommitRequest, ConversationId, ConversationKind, DeviceId, LeaveRequest, ReadResult, Refusal,
-    SendRequest, Seq, ServerEvent, Settings, Timestamp, UserId, WatchResult,
+    Bytes, Carried, ClientMsgId, CommitRequest, ConversationId, ConversationKind, DeviceId, LeaveRequest, ReadResult,
+    Refusal, Rekeyed, SendRequest, Seq, ServerEvent, Settings, Timestamp, UserId, WatchResult,
 };
 
 pub use access::Access;
@@ -114,12 +114,26 @@ impl Actions {
         request: CommitRequest,
         conflicts: &mut u64,
     ) -> Result<Appended, Failure> {
-        let CommitRequest { target, client_msg_id, epoch, commit, welcome, group_info, tree } = request;
+        let CommitRequest { target, client_msg_id, epoch, commit, welcome, group_info, tree, removes } = request;
         let conversation_id = conversation_for(writer.user, &target);
         check_sealable(&conversation_id)?;
-        let content = Content::Commit(Box::new(NewCommit { epoch, commit, welcome, group_info, tree }));
+        let commit = NewCommit {
+            epoch,
+            commit: commit.map(|commit| in_frame("commit", *commit)).transpose()?,
+            welcome: welcome.map(|welcome| in_frame("welcome", *welcome)).transpose()?,
+            group_info,
+            tree: in_frame("tree", *tree)?,
+            removes,
+        };
+        let kind = conversation_id.kind();
+        let content = Content::Commit(Box::new(commit));
         let draft = Draft { conversation_id, sender_id: writer.user.clone(), client_msg_id, content };
-        direct::append(self, &target, draft, None, conflicts).await
+        match kind {
+            ConversationKind::Direct => direct::append(self, &target, draft, None, conflicts).await,
+            ConversationKind::Group | ConversationKind::Channel => {
+                Ok(log::append(self, writer, draft, conflicts).await?.entry()?)
+            }
+        }
     }
 
     /// Checks whether `user` may write to each of these other users.
@@ -128,6 +142,24 @@ impl Actions {
     /// `forbidden`, or a service that failed.
     pub async fn check_reach(&self, user: &UserId, others: &[&UserId]) -> Result<(), Failure> {
         direct::check_reach(self, user, others).await
+    }
+
+    /// Checks whether `user` and all these users are members of the group, and have devices.
+    ///
+    /// # Errors
+    /// `not_member`, `gone`, `forbidden` for a service, or a service that failed.
+    pub async fn check_members(&self, user: &UserId, users: &[UserId], group: &ConversationId) -> Result<(), Failure> {
+        let others = users.iter().filter(|other| *other != user);
+        let wanted: Vec<UserId> = others.chain(std::iter::once(user)).cloned().collect();
+        let rows = roster::get_many(&self.store, group, &wanted).await?;
+        let is_member = |user: &UserId| rows.iter().any(|row| row.user_id == *user && row.is_member());
+        if !is_member(user) {
+            return Err(Refusal::NotMember.into());
+        }
+        if !users.iter().all(is_member) {
+            return Err(Refusal::Gone.into());
+        }
+        if users.iter().any(UserId::is_service) { Err(Refusal::Forbidden.into()) } else { Ok(()) }
     }
 
     /// Edits a message, deletes it, or reacts to it. Counts in `conflicts` how often another writer was faster.
@@ -451,23 +483,46 @@ impl Actions {
 /// Checks whether a conversation can be sealed.
 ///
 /// # Errors
-/// `forbidden` for a group, `bad_request` for a channel.
+/// `bad_request` for a channel.
 pub fn check_sealable(conversation: &ConversationId) -> Result<(), Refusal> {
     match conversation.kind() {
-        ConversationKind::Direct => Ok(()),
-        ConversationKind::Group => Err(Refusal::Forbidden),
+        ConversationKind::Direct | ConversationKind::Group => Ok(()),
         ConversationKind::Channel => {
             Err(Refusal::bad_request("conversation_id", "must not be a channel: its entries are not encrypted"))
         }
     }
 }
 
-/// Checks whether the author may write in the clear in a group or a channel: groups are not sealed yet, channels never.
-pub(crate) fn check_clear(actions: &Actions, draft: &Draft) -> Result<(), Refusal> {
+/// Returns the commit of an `add` or a `remove`.
+///
+/// # Errors
+/// `bad_request` for bytes that are not in the frame.
+pub fn commit_of(keys: Option<Box<Rekeyed>>) -> Result<Option<Box<NewCommit>>, Refusal> {
+    let Some(keys) = keys else { return Ok(None) };
+    let Rekeyed { epoch, commit, welcome, group_info, tree } = *keys;
+    Ok(Some(Box::new(NewCommit {
+        epoch,
+        commit: Some(in_frame("commit", commit)?),
+        welcome: welcome.map(|welcome| in_frame("welcome", welcome)).transpose()?,
+        group_info,
+        tree: in_frame("tree", tree)?,
+        removes: vec![],
+    })))
+}
+
+fn in_frame(field: &str, carried: Carried) -> Result<Bytes, Refusal> {
+    match carried {
+        Carried::Bytes(bytes) => Ok(bytes),
+        Carried::File { .. } => Err(Refusal::bad_request(field, "must be bytes in base64")),
+    }
+}
+
+/// Checks whether the author may write in the clear in a group or a channel. A channel is never sealed.
+pub(crate) fn check_clear(actions: &Actions, draft: &Draft, head: &Head) -> Result<(), Refusal> {
     match draft.conversation_id.kind() {
         ConversationKind::Channel => Ok(()),
         ConversationKind::Direct | ConversationKind::Group => {
-            actions.limits.encryption.check_clear(&draft.sender_id, 0)
+            head.check_clear(actions.limits.encryption, &draft.sender_id)
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::{Encryption, Filled, Rate};
+use domain::{Content, Draft, Encryption, Filled, NewCommit, Rate};
 use store::message_append::FirstMessage;
 use wire::{ConversationId, Refusal, Timestamp, UserId};
 
@@ -23,8 +23,9 @@ pub struct SendLimits {
     /// Commits in each conversation, and births among them.
     pub commits: Rate,
     pub births: Rate,
-    /// Counts of what users wrote in groups. In a direct conversation, a row that is written anyway has the count.
-    in_groups: Mutex<Filled<(UserId, ConversationId)>>,
+    /// Counts of what users wrote in groups, of their commits, and of their births. In a direct conversation, a row that
+    /// is written anyway has the count.
+    in_groups: Mutex<InGroups>,
     /// The times of the users whom this process has refused a first message.
     strangers: Mutex<Filled<UserId>>,
 }
@@ -52,15 +53,24 @@ impl SendLimits {
         }
     }
 
-    /// Whether one more is within the rate.
-    pub(crate) fn admit(&self, user: &UserId, group: &ConversationId, now: Timestamp) -> Result<(), Refusal> {
-        self.counted().admit(&self.sends, &(user.clone(), group.clone()), now).map_err(Refusal::rate_limited)
+    /// Whether the entry of a group is within the rates.
+    pub(crate) fn admit(&self, draft: &Draft, now: Timestamp) -> Result<(), Refusal> {
+        let key = (draft.sender_id.clone(), draft.conversation_id.clone());
+        let mut counted = locked(&self.in_groups);
+        for (rate, of) in counted.of(self, &draft.content) {
+            of.admit(rate, &key, now).map_err(Refusal::rate_limited)?;
+        }
+        Ok(())
     }
 
-    /// Counts one that was written.
-    pub(crate) fn count(&self, user: &UserId, group: &ConversationId, now: Timestamp) {
-        // A message beyond the rate, admitted concurrently with another, does not count.
-        let _ = self.counted().count(&self.sends, &(user.clone(), group.clone()), now);
+    /// Counts an entry that was written.
+    pub(crate) fn count(&self, draft: &Draft, now: Timestamp) {
+        let key = (draft.sender_id.clone(), draft.conversation_id.clone());
+        let mut counted = locked(&self.in_groups);
+        for (rate, of) in counted.of(self, &draft.content) {
+            // A message beyond the rate, admitted concurrently with another, does not count.
+            let _ = of.count(rate, &key, now);
+        }
     }
 
     /// Refuses a first message if this process knows without a call that the rate is full. The time in the user's row
@@ -88,14 +98,33 @@ impl SendLimits {
             None => FirstMessage::AfterRest { was_until, until },
         }))
     }
+}
 
-    fn counted(&self) -> MutexGuard<'_, Filled<(UserId, ConversationId)>> {
-        locked(&self.in_groups)
+/// What one process counts in groups.
+#[derive(Debug, Default)]
+struct InGroups {
+    sends: Filled<(UserId, ConversationId)>,
+    commits: Filled<(UserId, ConversationId)>,
+    births: Filled<(UserId, ConversationId)>,
+}
+
+impl InGroups {
+    /// Returns the counts that the entry raises, with their rates.
+    fn of<'a>(
+        &'a mut self,
+        limits: &'a SendLimits,
+        content: &Content,
+    ) -> impl Iterator<Item = (&'a Rate, &'a mut Filled<(UserId, ConversationId)>)> {
+        let commit = content.commit();
+        let Self { sends, commits, births } = self;
+        let births = commit.is_some_and(NewCommit::is_birth).then_some((&limits.births, births));
+        let commits = commit.map(|_| (&limits.commits, commits));
+        std::iter::once((&limits.sends, sends)).chain(commits).chain(births)
     }
 }
 
 /// Locks the counts, never across an await. After a panic, the value is still a count.
-fn locked<K>(counts: &Mutex<Filled<K>>) -> MutexGuard<'_, Filled<K>> {
+fn locked<T>(counts: &Mutex<T>) -> MutexGuard<'_, T> {
     counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

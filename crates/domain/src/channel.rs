@@ -145,9 +145,10 @@ mod tests {
 
     fn channel(history: HistoryFrom) -> Head {
         let title = Title::parse("News").unwrap();
-        let create = GroupChange::Create { title: title.clone(), members: vec![], rules: rules(history) };
+        let create =
+            GroupChange::Create { title: title.clone(), members: vec![], rules: rules(history), encrypted: false };
         let first = entry("ann", None, Content::Group(create));
-        Head::first(&first, &GroupChange::create(&user("ann"), &title, &[], rules(history), &first.place))
+        Head::first(&first, &GroupChange::create(&user("ann"), &title, &[], rules(history), &first.place), false)
     }
 
     fn post(head: &Head, sender: &str) -> Entry {

@@ -15,7 +15,12 @@ impl Draft {
                 return hex(Sha256::new().chain_update(about).chain_update(body.as_slice()).finalize());
             }
             Content::Commit(commit) => return commit_digest(commit),
-            Content::Group(change) => return hex(Sha256::new().chain_update(group_change_text(change)).finalize()),
+            Content::Group(change) => {
+                let digest = Sha256::new().chain_update(group_change_text(change));
+                // No name and no title has a line end.
+                let keys = change.keys().map(|keys| format!("\n{}", commit_digest(keys))).unwrap_or_default();
+                return hex(digest.chain_update(keys).finalize());
+            }
             Content::Change { target, change: Change::Edit { body, .. } } => (Some(*target), body.as_str()),
             Content::Change { target, change: Change::Delete } => (Some(*target), ""),
             Content::Change { target, change: Change::React { emoji } } => {
@@ -48,11 +53,14 @@ fn hex(digest: impl AsRef<[u8]>) -> String {
 
 /// Each part after its length, so that no two lists of parts are one text.
 fn commit_digest(commit: &NewCommit) -> String {
-    let NewCommit { epoch, commit, welcome, group_info, tree } = commit;
+    let NewCommit { epoch, commit, welcome, group_info, tree, removes } = commit;
     let mut digest = Sha256::new().chain_update(format!("commit {epoch}"));
     for part in [commit.as_ref(), welcome.as_ref(), Some(group_info), Some(tree)] {
         let bytes = part.map_or(&[][..], Bytes::as_slice);
         digest = digest.chain_update([0]).chain_update(bytes.len().to_be_bytes()).chain_update(bytes);
+    }
+    for user in removes {
+        digest = digest.chain_update([1]).chain_update(user.as_str());
     }
     hex(digest.finalize())
 }
@@ -61,13 +69,14 @@ fn commit_digest(commit: &NewCommit) -> String {
 fn group_change_text(change: &GroupChange) -> String {
     let names = |members: &[UserId]| members.iter().map(UserId::as_str).collect::<Vec<_>>().join(" ");
     match change {
-        GroupChange::Create { title, members, rules: Rules { history, post, add, join } } => {
+        GroupChange::Create { title, members, rules: Rules { history, post, add, join }, encrypted } => {
             let [history, post, add] = [history.as_str(), post.as_str(), add.as_str()];
             let join = join.map(|join| format!("channel {} ", join.as_str())).unwrap_or_default();
-            format!("create {join}{history} {post} {add} {}\0{}", names(members), title.as_str())
+            let encrypted = if *encrypted { "encrypted " } else { "" };
+            format!("create {join}{encrypted}{history} {post} {add} {}\0{}", names(members), title.as_str())
         }
-        GroupChange::Add { members } => format!("add {}", names(members)),
-        GroupChange::Remove { user } => format!("remove {user}"),
+        GroupChange::Add { members, .. } => format!("add {}", names(members)),
+        GroupChange::Remove { user, .. } => format!("remove {user}"),
         GroupChange::Leave => "leave".to_owned(),
         GroupChange::Return => "return".to_owned(),
         GroupChange::Role { user, role } => format!("role {user} {}", role.as_str()),
@@ -83,7 +92,7 @@ fn group_change_text(change: &GroupChange) -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use wire::{ClientMsgId, ConversationId, Kind, Seq};
+    use wire::{ClientMsgId, ConversationId, Kind, Seq, Title};
 
     use super::*;
 
@@ -94,6 +103,24 @@ mod tests {
             client_msg_id: ClientMsgId::parse(key).unwrap(),
             content,
         }
+    }
+
+    fn new_commit() -> impl Strategy<Value = NewCommit> {
+        let bytes = || proptest::collection::vec(0_u8..2, 1..3).prop_map(Bytes::from);
+        let removes = proptest::collection::vec("[ab]{1,2}".prop_map(|id| UserId::parse(&id).unwrap()), 0..3);
+        let parts = (0_u64..2, proptest::option::of(bytes()), proptest::option::of(bytes()), bytes(), removes);
+        parts.prop_map(|(epoch, commit, welcome, tree, removes)| NewCommit {
+            epoch,
+            commit,
+            welcome,
+            group_info: tree.clone(),
+            tree,
+            removes,
+        })
+    }
+
+    fn keys() -> impl Strategy<Value = Option<Box<NewCommit>>> {
+        proptest::option::of(new_commit().prop_map(Box::new))
     }
 
     fn content() -> impl Strategy<Value = Content> {
@@ -111,14 +138,22 @@ mod tests {
         let edit = "[ab ]{0,2}".prop_map(|body| Change::Edit { body, data: None });
         let change = (seq(), prop_oneof![Just(Change::Delete), Just(Change::React { emoji: None }), edit]);
         let group = prop_oneof![
-            user().prop_map(|user| GroupChange::Remove { user }),
-            proptest::collection::vec(user(), 1..3).prop_map(|members| GroupChange::Add { members }),
+            (user(), keys()).prop_map(|(user, keys)| GroupChange::Remove { user, keys }),
+            (proptest::collection::vec(user(), 1..3), keys())
+                .prop_map(|(members, keys)| GroupChange::Add { members, keys }),
+            any::<bool>().prop_map(|encrypted| GroupChange::Create {
+                title: Title::parse("Trip").unwrap(),
+                members: vec![],
+                rules: Rules::default(),
+                encrypted,
+            }),
             Just(GroupChange::Leave),
         ];
         prop_oneof![
             message,
             change.prop_map(|(target, change)| Content::Change { target, change }),
             group.prop_map(Content::Group),
+            new_commit().prop_map(|commit| Content::Commit(Box::new(commit))),
         ]
     }
 

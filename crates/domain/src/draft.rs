@@ -5,6 +5,8 @@ use wire::{
     SERVICE_DEFAULT, Seq, Title, UserId,
 };
 
+use crate::entry::CommitBody;
+
 /// An entry that a sender wants to store. A draft has no `seq` yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
@@ -54,6 +56,8 @@ pub struct NewCommit {
     pub welcome: Option<Bytes>,
     pub group_info: Bytes,
     pub tree: Bytes,
+    /// Groups only: the users who left, and whom it removes.
+    pub removes: Vec<UserId>,
 }
 
 /// A requested change of a message.
@@ -78,12 +82,18 @@ pub enum GroupChange {
         title: Title,
         members: Vec<UserId>,
         rules: Rules,
+        /// Without anything in the clear, from its start.
+        encrypted: bool,
     },
     Add {
         members: Vec<UserId>,
+        /// The commit, in a sealed group.
+        keys: Option<Box<NewCommit>>,
     },
     Remove {
         user: UserId,
+        /// The commit, in a sealed group.
+        keys: Option<Box<NewCommit>>,
     },
     Leave,
     /// The user comes back to a group that they left by themselves.
@@ -136,6 +146,15 @@ impl Content {
         }
     }
 
+    /// Returns the commit that it is, or has.
+    pub fn commit(&self) -> Option<&NewCommit> {
+        match self {
+            Self::Commit(commit) => Some(commit),
+            Self::Group(change) => change.keys(),
+            Self::Message { .. } | Self::Sealed { .. } | Self::Change { .. } => None,
+        }
+    }
+
     /// Whether a new entry counts: as unread, and as the last message.
     pub fn counts(&self) -> bool {
         match self {
@@ -154,6 +173,14 @@ impl NewCommit {
 
     pub fn is_birth(&self) -> bool {
         self.commit.is_none()
+    }
+
+    /// Returns the part that its entry has.
+    pub(crate) fn into_body(self) -> CommitBody {
+        let epoch = self.begins();
+        let Self { commit, welcome, tree, removes, .. } = self;
+        let tree = welcome.is_some().then_some(tree);
+        CommitBody { epoch, commit, welcome, tree, removes }
     }
 }
 

@@ -52,8 +52,8 @@ impl Encryption {
     pub fn features(self) -> Vec<String> {
         let names: &[&str] = match self {
             Self::Off => &[],
-            Self::Optional => &["encryption"],
-            Self::Required => &["encryption", "encryption.required"],
+            Self::Optional => &["encryption", "encryption.groups"],
+            Self::Required => &["encryption", "encryption.groups", "encryption.required"],
         };
         names.iter().copied().map(str::to_owned).collect()
     }

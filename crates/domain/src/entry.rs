@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use unicode_segmentation::UnicodeSegmentation as _;
 use wire::limits::{CHANNEL_REACTIONS_MAX, PREVIEW_CHARS_MAX, REACTIONS_SHOWN_MAX};
 use wire::{
-    Bytes, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Kind, Media, Message, MessageId, NotAdded, Reaction,
-    Refusal, Seq, System, Timestamp, UserId,
+    Bytes, Carried, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Kind, Media, Message, MessageId, NotAdded,
+    Reaction, Refusal, Seq, System, Timestamp, UserId,
 };
 
-use crate::draft::{Change, Content, Draft, GroupChange, NewCommit};
+use crate::draft::{Change, Content, Draft, GroupChange};
 use crate::ids::{ConnectionId, message_id};
 
 /// Where and when an entry stands in its conversation.
@@ -88,6 +88,8 @@ pub struct CommitBody {
     pub welcome: Option<Bytes>,
     /// A device that joins by the welcome, however late, needs the tree of this epoch.
     pub tree: Option<Bytes>,
+    /// Groups only: the users who left, and whom it removes.
+    pub removes: Vec<UserId>,
 }
 
 /// A message with its current content.
@@ -141,6 +143,8 @@ pub struct SystemBody {
     pub not_added: Vec<NotAdded>,
     /// Leaves and removals only: the group just before.
     pub group: Option<GroupInfo>,
+    /// Additions to a sealed group, and removals, only: the commit.
+    pub keys: Option<CommitBody>,
 }
 
 /// The properties of a group that the chat list shows next to the last message.
@@ -232,12 +236,7 @@ impl Draft {
                 let message = MessageBody::new(Kind::Sealed, body.to_text());
                 Body::Message(Box::new(MessageBody { epoch: Some(epoch), silent, ..message }))
             }
-            Content::Commit(commit) => {
-                let epoch = commit.begins();
-                let NewCommit { commit, welcome, tree, .. } = *commit;
-                let tree = welcome.is_some().then_some(tree);
-                Body::Commit(Box::new(CommitBody { epoch, commit, welcome, tree }))
-            }
+            Content::Commit(commit) => Body::Commit(Box::new(commit.into_body())),
             Content::Change { target: seq, change: Change::Edit { body, data } } => {
                 let data = data.unwrap_or(kept_data);
                 Body::Edit { target: target(seq), text: body, data, version, edited_seq: None }
@@ -260,9 +259,9 @@ impl GroupChange {
     fn requested(self, by: &UserId) -> System {
         match self {
             Self::Create { title, members, .. } => System::Created { title, members },
-            Self::Add { members } => System::MembersAdded { members },
+            Self::Add { members, .. } => System::MembersAdded { members },
             Self::Return => System::MembersAdded { members: vec![by.clone()] },
-            Self::Remove { user } => System::MembersRemoved { members: vec![user] },
+            Self::Remove { user, .. } => System::MembersRemoved { members: vec![user] },
             Self::Leave => System::MemberLeft {},
             Self::Role { user, role } => System::RoleChanged { user_id: user, role },
             Self::Update { info } => info.into(),
@@ -272,7 +271,22 @@ impl GroupChange {
 
 impl SystemBody {
     pub fn of(system: System) -> Self {
-        Self { system, history: None, not_added: vec![], group: None }
+        Self { system, history: None, not_added: vec![], group: None, keys: None }
+    }
+}
+
+impl CommitBody {
+    /// Returns the number of characters in a frame.
+    fn written_bytes(&self) -> usize {
+        let parts = [&self.commit, &self.welcome, &self.tree];
+        parts.into_iter().flatten().map(|bytes| bytes.as_slice().len().div_ceil(3) * 4).sum()
+    }
+
+    fn shown(&self, shown: Message) -> Message {
+        let Self { epoch, commit, welcome, tree, removes } = self.clone();
+        let carried = |bytes: Option<Bytes>| bytes.map(|bytes| Box::new(Carried::Bytes(bytes)));
+        let [commit, welcome, tree] = [commit, welcome, tree].map(carried);
+        Message { epoch: Some(epoch), commit, welcome, tree, removes, ..shown }
     }
 }
 
@@ -492,16 +506,11 @@ impl Entry {
     /// Returns the number of bytes in a frame of what its author wrote.
     pub fn written_bytes(&self) -> usize {
         match &self.body {
-            Body::Commit(body) => {
-                let parts = [&body.commit, &body.welcome, &body.tree];
-                parts.into_iter().flatten().map(|bytes| bytes.as_slice().len().div_ceil(3) * 4).sum()
+            Body::Commit(body) => body.written_bytes(),
+            Body::System(body) => body.keys.as_ref().map_or(0, CommitBody::written_bytes),
+            Body::Message(_) | Body::Edit { .. } | Body::Delete { .. } | Body::Reaction { .. } | Body::Other { .. } => {
+                self.text().len() + self.data().map_or(0, |data| data.to_text().len())
             }
-            Body::Message(_)
-            | Body::Edit { .. }
-            | Body::Delete { .. }
-            | Body::Reaction { .. }
-            | Body::System(_)
-            | Body::Other { .. } => self.text().len() + self.data().map_or(0, |data| data.to_text().len()),
         }
     }
 
@@ -512,7 +521,8 @@ impl Entry {
             message_id: self.place.message_id.clone(),
             sender_id: self.sender_id.clone(),
             kind: self.kind().clone(),
-            preview: preview(self.text()),
+            // The bytes of a sealed message are no text.
+            preview: if *self.kind() == Kind::Sealed { String::new() } else { preview(self.text()) },
             sent_at: self.place.sent_at,
             deleted: false,
             system: self.system().map(|body| body.system.clone()),
@@ -553,6 +563,7 @@ impl Entry {
             welcome: None,
             tree: None,
             target_id: None,
+            removes: vec![],
         };
         let is_below = |target: Seq| target < sight.first;
         match &self.body {
@@ -572,11 +583,11 @@ impl Entry {
                 emoji_before: emoji_before.clone(),
                 ..shown
             },
-            Body::System(body) => Message { system: Some(body.system.clone()), ..shown },
-            Body::Commit(body) => {
-                let CommitBody { epoch, commit, welcome, tree } = (**body).clone();
-                Message { silent: true, epoch: Some(epoch), commit, welcome, tree, ..shown }
+            Body::System(body) => {
+                let shown = Message { system: Some(body.system.clone()), ..shown };
+                body.keys.iter().fold(shown, |shown, keys| keys.shown(shown))
             }
+            Body::Commit(body) => body.shown(Message { silent: true, ..shown }),
             Body::Other { target_seq, message } => {
                 let is_hidden = target_seq.is_some_and(is_below);
                 let mut shown = message.shown(shown, viewer, sight, is_hidden);

@@ -140,6 +140,7 @@ fn joined(
             moved_by: None,
             group: None,
             rules: None,
+            encrypted: false,
         }),
         end: End { seq, sent_at: entry.place.sent_at },
         last: line(entry),

@@ -10,8 +10,9 @@ use wire::{
     AllowedTo, ConversationId, ConversationKind, HistoryFrom, NotAdded, Refusal, Role, Seq, System, Title, UserId,
 };
 
-use crate::draft::{GroupChange, Rules};
+use crate::draft::{GroupChange, NewCommit, Rules};
 use crate::entry::{Body, End, Entry, GroupInfo, LastEntry, Place, SystemBody, preview};
+use crate::seal::Seal;
 
 /// The mention that means all members.
 pub(crate) const EVERYBODY: &str = "*";
@@ -29,6 +30,8 @@ pub struct Head {
     pub roster_seq: Seq,
     /// Channels only: the number of messages, including deleted ones.
     pub counted: u64,
+    /// Groups only.
+    pub seal: Seal,
 }
 
 /// A member of a group. The row of a user who left remains until the user's inbox row records that.
@@ -169,6 +172,7 @@ impl Head {
             }
             Body::Edit { .. } | Body::Delete { .. } | Body::Reaction { .. } | Body::Commit(_) | Body::Other { .. } => {}
         }
+        head.seal = self.seal.after(entry);
         if let Some(decided) = decided {
             head.group = decided.group.clone();
             head.rules = decided.rules;
@@ -180,7 +184,7 @@ impl Head {
     }
 
     /// A group that begins with this entry.
-    pub fn first(entry: &Entry, decided: &Decided) -> Self {
+    pub fn first(entry: &Entry, decided: &Decided, encrypted: bool) -> Self {
         Self {
             conversation_id: entry.conversation_id.clone(),
             group: decided.group.clone(),
@@ -189,6 +193,7 @@ impl Head {
             line: entry.line(),
             roster_seq: entry.place.seq,
             counted: 0,
+            seal: Seal { encrypted, ..Seal::default() },
         }
     }
 }
@@ -202,8 +207,8 @@ impl GroupChange {
     /// Returns the users whose rows of the member list the decision needs, in addition to the caller's own.
     pub fn subjects(&self) -> &[UserId] {
         match self {
-            Self::Add { members } => members,
-            Self::Remove { user } | Self::Role { user, .. } => std::slice::from_ref(user),
+            Self::Add { members, .. } => members,
+            Self::Remove { user, .. } | Self::Role { user, .. } => std::slice::from_ref(user),
             Self::Create { .. } | Self::Leave | Self::Return | Self::Update { .. } => &[],
         }
     }
@@ -213,7 +218,7 @@ impl GroupChange {
         let is_member = |user: &UserId| subjects.iter().any(|row| row.user_id == *user && row.is_member());
         match self {
             Self::Create { members, .. } => members.iter().filter(|user| *user != creator).cloned().collect(),
-            Self::Add { members } => members.iter().filter(|user| !is_member(user)).cloned().collect(),
+            Self::Add { members, .. } => members.iter().filter(|user| !is_member(user)).cloned().collect(),
             Self::Remove { .. } | Self::Leave | Self::Return | Self::Role { .. } | Self::Update { .. } => vec![],
         }
     }
@@ -259,6 +264,7 @@ impl GroupChange {
             Self::Create { .. } => return Err(Refusal::IdReused),
             Self::Add { .. } | Self::Return => {
                 let roster = self.joining(head, own, newcomers, place)?;
+                self.check_keys(head, roster.len())?;
                 if roster.is_empty() {
                     return Ok(None);
                 }
@@ -272,9 +278,10 @@ impl GroupChange {
                 let members = roster.iter().map(|row| row.user_id.clone()).collect();
                 (System::MembersAdded { members }, roster)
             }
-            Self::Remove { user } => {
+            Self::Remove { user, .. } => {
                 let row = subject()?;
                 permitted(*user != own.user_id && may_remove(own.role, row.role))?;
+                self.check_keys(head, 0)?;
                 before = Some(group.clone());
                 group.member_count = group.member_count.saturating_sub(1);
                 (System::MembersRemoved { members: vec![user.clone()] }, vec![left(row)])
@@ -313,7 +320,8 @@ impl GroupChange {
                 (info.clone().into(), vec![])
             }
         };
-        let body = SystemBody { system, history, not_added, group: before };
+        let keys = self.keys().cloned().map(NewCommit::into_body);
+        let body = SystemBody { system, history, not_added, group: before, keys };
         Ok(Some(Decided { body, group, rules, roster }))
     }
 }
@@ -380,7 +388,7 @@ pub(crate) mod tests {
     /// A group of an owner, two admins and two members.
     fn group(rules: Rules) -> (Head, Vec<RosterRow>) {
         let members = ["ann", "abe", "max", "mia"].map(user);
-        let change = GroupChange::Create { title: title(), members: members.to_vec(), rules };
+        let change = GroupChange::Create { title: title(), members: members.to_vec(), rules, encrypted: false };
         let mut decided = GroupChange::create(&user("olga"), &title(), &members, rules, &place(1));
         for row in &mut decided.roster {
             if row.user_id.as_str().starts_with('a') {
@@ -393,7 +401,7 @@ pub(crate) mod tests {
             client_msg_id: ClientMsgId::parse("c1").unwrap(),
             content: Content::Group(change),
         };
-        (Head::first(&draft.stored(place(1), Follows::default()), &decided), decided.roster)
+        (Head::first(&draft.stored(place(1), Follows::default()), &decided, false), decided.roster)
     }
 
     fn decide(rules: Rules, who: &str, change: &GroupChange) -> Result<Option<Decided>, Refusal> {
@@ -430,7 +438,7 @@ pub(crate) mod tests {
         assert_eq!((back.roster[0].leaves, back.roster[0].joined_seq, back.group.member_count), (0, seq(3), 6));
         // The change adds two users, and not the third, who has left twice.
         let newcomers = [newcomer(2, false, false), Newcomer::of(user("y")), Newcomer::of(user("z"))];
-        let add = GroupChange::Add { members: ["x", "y", "z"].map(user).to_vec() };
+        let add = GroupChange::Add { members: ["x", "y", "z"].map(user).to_vec(), keys: None };
         let added = add.decide(&head, &roster[0], (&[], &newcomers), &place(2), 7).unwrap().unwrap();
         assert_eq!(added.body.system, System::MembersAdded { members: ["y", "z"].map(user).to_vec() });
         assert_eq!(added.body.not_added.len(), 1);
@@ -441,8 +449,8 @@ pub(crate) mod tests {
     fn the_roles_may_what_the_protocol_says() {
         let (open, closed) =
             (Rules::default(), Rules { post: AllowedTo::Admins, add: AllowedTo::Admins, ..Rules::default() });
-        let add = GroupChange::Add { members: vec![user("new")] };
-        let remove = |id: &str| GroupChange::Remove { user: user(id) };
+        let add = GroupChange::Add { members: vec![user("new")], keys: None };
+        let remove = |id: &str| GroupChange::Remove { user: user(id), keys: None };
         let role = |id: &str, role| GroupChange::Role { user: user(id), role };
         let update = GroupChange::Update { info: Info { title: Some(title()), ..Info::default() } };
         for (rules, change, may) in [
@@ -474,16 +482,16 @@ pub(crate) mod tests {
     #[test]
     fn who_is_no_member_is_gone_before_it_is_forbidden_and_a_full_group_comes_last() {
         for change in [
-            GroupChange::Remove { user: user("nobody") },
+            GroupChange::Remove { user: user("nobody"), keys: None },
             GroupChange::Role { user: user("nobody"), role: Role::Admin },
         ] {
             assert_eq!(decide(Rules::default(), "max", &change), Err(Refusal::Gone));
         }
-        let three = GroupChange::Add { members: ["x", "y", "z"].map(user).to_vec() };
+        let three = GroupChange::Add { members: ["x", "y", "z"].map(user).to_vec(), keys: None };
         assert_eq!(decide(Rules::default(), "olga", &three), Err(Refusal::LimitReached));
         let closed = Rules { add: AllowedTo::Admins, ..Rules::default() };
         assert_eq!(decide(closed, "max", &three), Err(Refusal::Forbidden));
-        let known = GroupChange::Add { members: ["mia", "max"].map(user).to_vec() };
+        let known = GroupChange::Add { members: ["mia", "max"].map(user).to_vec(), keys: None };
         assert_eq!(decide(Rules::default(), "olga", &known), Ok(None));
     }
 
@@ -491,14 +499,16 @@ pub(crate) mod tests {
     fn a_change_says_what_the_group_is_then() {
         let (mut head, _) = group(Rules::default());
         assert_eq!((head.group.member_count, head.roster_seq), (5, seq(1)));
-        let removed = decide(Rules::default(), "ann", &GroupChange::Remove { user: user("mia") }).unwrap().unwrap();
+        let removed =
+            decide(Rules::default(), "ann", &GroupChange::Remove { user: user("mia"), keys: None }).unwrap().unwrap();
         assert_eq!(removed.group.member_count, 4);
         assert_eq!(removed.body.group.as_ref().unwrap().member_count, 5);
         assert_eq!((removed.roster[0].left_seq, removed.roster[0].role), (Some(seq(2)), Role::None));
         let handed = decide(Rules::default(), "olga", &GroupChange::Role { user: user("ann"), role: Role::Owner });
         let roles: Vec<_> = handed.unwrap().unwrap().roster.into_iter().map(|row| (row.user_id, row.role)).collect();
         assert_eq!(roles, [(user("ann"), Role::Owner), (user("olga"), Role::Admin)]);
-        let added = decide(Rules::default(), "max", &GroupChange::Add { members: vec![user("mia"), user("new")] });
+        let added =
+            decide(Rules::default(), "max", &GroupChange::Add { members: vec![user("mia"), user("new")], keys: None });
         let added = added.unwrap().unwrap();
         assert_eq!(added.body.system, System::MembersAdded { members: vec![user("new")] });
         assert_eq!((added.roster[0].joined_seq, added.roster[0].from_seq), (seq(2), seq(2)));

@@ -29,6 +29,7 @@ mod page;
 mod rate;
 mod room;
 mod roster;
+mod seal;
 mod weight;
 
 pub use audience::Audience;
@@ -60,4 +61,5 @@ pub use page::{Backlog, drain_page, fit, fit_last, split};
 pub use rate::{Filled, InvalidRate, Rate};
 pub use room::{Room, Waiting};
 pub use roster::LoggedRoster;
+pub use seal::Seal;
 pub use weight::{Cost, Floods, SAMPLED, filled_until, is_sampled, window};

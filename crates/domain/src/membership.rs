@@ -81,6 +81,8 @@ pub struct View {
     /// Known only after a read of the log head: the row has neither this nor the rules.
     pub group: Option<GroupInfo>,
     pub rules: Option<Rules>,
+    /// The group takes nothing in the clear. Known with the rules.
+    pub encrypted: bool,
 }
 
 /// A message for which phones get a push.
@@ -427,6 +429,7 @@ impl From<Membership> for wire::Conversation {
         let group = view.as_ref().and_then(|view| view.group.clone());
         let rules = view.as_ref().and_then(|view| view.rules);
         let of_view = view.as_ref();
+        let is_encrypted = epoch > 0 || of_view.is_some_and(|view| view.encrypted);
         Self {
             conversation_id,
             kind: if of_view.is_some() { ConversationKind::Group } else { ConversationKind::Direct },
@@ -448,8 +451,8 @@ impl From<Membership> for wire::Conversation {
             mute_mentions,
             archived,
             blocked,
-            encrypted: epoch > 0,
-            epoch: (epoch > 0).then_some(epoch),
+            encrypted: is_encrypted,
+            epoch: is_encrypted.then_some(epoch),
         }
     }
 }
@@ -622,6 +625,7 @@ pub(crate) mod tests {
             moved_by: None,
             group: None,
             rules: None,
+            encrypted: false,
         };
         row.with = With::Group(view);
         let now = Timestamp::from_millis(1);

@@ -92,17 +92,17 @@ mod tests {
     fn the_log_says_what_the_changes_wrote() {
         let all = Rules { history: HistoryFrom::All, ..Rules::default() };
         let (title, members) = (Title::parse("Trip").unwrap(), ["max", "mia"].map(user).to_vec());
-        let create = GroupChange::Create { title, members: members.clone(), rules: all };
+        let create = GroupChange::Create { title, members: members.clone(), rules: all, encrypted: false };
         let changes = [
             ("olga", create),
-            ("max", GroupChange::Add { members: ["ann", "mia"].map(user).to_vec() }),
+            ("max", GroupChange::Add { members: ["ann", "mia"].map(user).to_vec(), keys: None }),
             ("olga", GroupChange::Role { user: user("ann"), role: Role::Admin }),
-            ("ann", GroupChange::Remove { user: user("mia") }),
+            ("ann", GroupChange::Remove { user: user("mia"), keys: None }),
             ("olga", GroupChange::Role { user: user("ann"), role: Role::Owner }),
             ("olga", GroupChange::Leave),
-            ("max", GroupChange::Add { members: vec![user("mia")] }),
+            ("max", GroupChange::Add { members: vec![user("mia")], keys: None }),
             ("max", GroupChange::Leave),
-            ("ann", GroupChange::Add { members: vec![user("max")] }),
+            ("ann", GroupChange::Add { members: vec![user("max")], keys: None }),
             ("max", GroupChange::Leave),
             ("max", GroupChange::Return),
         ];
@@ -114,7 +114,7 @@ mod tests {
             let place = Place::following(end, now, [0; 10]);
             let subjects: Vec<_> = change.subjects().iter().filter_map(|user| written.get(user).cloned()).collect();
             let decided = match (&change, &head) {
-                (GroupChange::Create { title, members, rules }, _) => {
+                (GroupChange::Create { title, members, rules, .. }, _) => {
                     GroupChange::create(&who, title, members, *rules, &place)
                 }
                 (change, Some(head)) => {
@@ -136,7 +136,7 @@ mod tests {
             let mut entry = draft.stored(place.clone(), Follows::default());
             entry.body = Body::System(Box::new(decided.body.clone()));
             end = Some(End { seq: place.seq, sent_at: place.sent_at });
-            head = Some(crate::group::Head::first(&entry, &decided));
+            head = Some(crate::group::Head::first(&entry, &decided, false));
             written.extend(decided.roster.into_iter().map(|row| (row.user_id.clone(), row)));
             logged.step(&Logged::Entry(Box::new(entry)));
             assert_eq!(logged.rows, written, "after {place:?}");

@@ -5,12 +5,12 @@
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use domain::{Change, Draft, Entry, Head, MessageEntry, RosterRow};
-use wire::{ConversationKind, Timestamp};
+use wire::{ConversationKind, Kind, Timestamp};
 
 use crate::message_append::{AppendOutcome, FirstMessage, begin, commit, first_messages_update};
 use crate::message_change::{audit_put, carried_delete, target_update};
 use crate::transaction::{put, update};
-use crate::{Error, Store, channels, heads, roster};
+use crate::{Error, Store, channels, epochs, heads, roster};
 
 /// An entry of a group, by the head as it was read before everything else that decided on it.
 #[derive(Debug)]
@@ -51,6 +51,9 @@ fn writes(store: &Store, group: &GroupEntry<'_>) -> Result<Vec<TransactWriteItem
         ConversationKind::Channel => true,
         ConversationKind::Direct | ConversationKind::Group => false,
     };
+    if let Some(commit) = draft.content.commit() {
+        writes.push(update(epochs::update(store, entry, commit))?);
+    }
     for row in *roster {
         writes.push(if of_channel {
             channels::row_write(store, head, row, &entry.place, &entry.sender_id)?
@@ -68,7 +71,8 @@ fn writes(store: &Store, group: &GroupEntry<'_>) -> Result<Vec<TransactWriteItem
     if let Some(ChangeOf { change, target, kept_until }) = change {
         let seq = Some(entry.place.seq);
         writes.push(update(target_update(store, draft, &entry.place, *target, change, seq))?);
-        let is_of_text = matches!(change, Change::Edit { .. } | Change::Delete);
+        // The server can't read what is sealed.
+        let is_of_text = matches!(change, Change::Edit { .. } | Change::Delete) && target.message.kind != Kind::Sealed;
         if let Some(until) = kept_until.filter(|_| is_of_text) {
             writes.push(put(audit_put(store, &entry.place, *target, until))?);
         }

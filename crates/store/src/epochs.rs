@@ -4,7 +4,7 @@
 use aws_sdk_dynamodb::types::Update;
 use aws_sdk_dynamodb::types::builders::UpdateBuilder;
 use domain::{Entry, NewCommit};
-use wire::{ConversationId, GroupInfoResult};
+use wire::{Carried, ConversationId, GroupInfoResult};
 
 use crate::error::CallResult as _;
 use crate::item::{Reader, binary, number, text, version};
@@ -23,14 +23,14 @@ pub async fn get(store: &Store, conversation: &ConversationId) -> Result<Option<
             seq: row.seq("seq")?,
             birth_seq: row.seq("birth_seq")?,
             group_info: row.bytes("group_info")?,
-            tree: row.bytes("tree")?,
+            tree: Carried::Bytes(row.bytes("tree")?),
         })
     };
     got.item().map(read).transpose()
 }
 
-/// Returns the update for a commit. The inbox rows of the same transaction have the condition that no other commit came
-/// between.
+/// Returns the update for a commit. The inbox rows or the head in the same transaction have the condition that no other
+/// commit came between.
 pub(crate) fn update(store: &Store, entry: &Entry, commit: &NewCommit) -> UpdateBuilder {
     let birth = if commit.is_birth() { ", birth_seq = :seq" } else { "" };
     Update::builder()

@@ -3,12 +3,12 @@
 
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::builders::{ConditionCheckBuilder, UpdateBuilder};
-use aws_sdk_dynamodb::types::{ConditionCheck, ReturnValuesOnConditionCheckFailure, Update};
-use domain::{End, GroupInfo, Head, LastEntry, Rules};
+use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, ReturnValuesOnConditionCheckFailure, Update};
+use domain::{End, GroupInfo, Head, LastEntry, Rules, Seal};
 use wire::{AllowedTo, ConversationId, HistoryFrom, JoinBy, Kind, MessageId, Seq, UserId};
 
 use crate::error::CallResult as _;
-use crate::item::{Item, Reader, number, readable, text, version};
+use crate::item::{Item, Reader, Value, number, readable, text, users, version};
 use crate::{Error, Store, batch};
 
 /// The group, if there is one.
@@ -103,7 +103,7 @@ fn key(conversation: &ConversationId) -> Item {
 
 /// Writes `head`, if the group's log still ends as in `previous`, or if the group does not exist yet.
 pub(crate) fn head_update(store: &Store, previous: Option<&Head>, head: &Head) -> UpdateBuilder {
-    let Head { conversation_id, group, rules, end, line, roster_seq, counted } = head;
+    let Head { conversation_id, group, rules, end, line, roster_seq, counted, seal } = head;
     let mut update = Update::builder()
         .table_name(&store.tables.conversations)
         .set_key(Some(key(conversation_id)))
@@ -130,12 +130,26 @@ pub(crate) fn head_update(store: &Store, previous: Option<&Head>, head: &Head) -
         sets.push(format!("{name} = :{name}"));
         update = update.expression_attribute_values(format!(":{name}"), value);
     }
+    let mut removes = vec![];
+    let flag = |holds: bool| Value::of(holds.then_some(AttributeValue::Bool(true)));
+    let unnamed = if seal.unnamed.is_empty() { None } else { Some(users(&seal.unnamed)) };
+    // A plain group has none of these.
+    let of_sealed = seal.encrypted.then(|| {
+        [("encrypted", flag(true)), ("epoch", Value::Set(number(seal.epoch))), ("unnamed", Value::of(unnamed))]
+    });
+    for (name, value) in [("shown_deleted", flag(line.deleted))].into_iter().chain(of_sealed.into_iter().flatten()) {
+        match value {
+            Value::Set(value) => {
+                sets.push(format!("{name} = :{name}"));
+                update = update.expression_attribute_values(format!(":{name}"), value);
+            }
+            Value::Removed => removes.push(name),
+            Value::Left => {}
+        }
+    }
     let mut expression = format!("SET {}", sets.join(", "));
-    if line.deleted {
-        expression.push_str(", shown_deleted = :yes");
-        update = update.expression_attribute_values(":yes", aws_sdk_dynamodb::types::AttributeValue::Bool(true));
-    } else {
-        expression.push_str(" REMOVE shown_deleted");
+    if !removes.is_empty() {
+        expression = format!("{expression} REMOVE {}", removes.join(", "));
     }
     let update = update.update_expression(expression);
     match previous {
@@ -170,5 +184,10 @@ fn read(table: &str, item: &Item) -> Result<Head, Error> {
         },
         roster_seq: row.seq("roster_seq")?,
         counted: row.optional("counted", Reader::count)?.unwrap_or_default(),
+        seal: Seal {
+            encrypted: row.flag("encrypted")?,
+            epoch: row.optional("epoch", Reader::count)?.unwrap_or_default(),
+            unnamed: row.optional("unnamed", Reader::users)?.unwrap_or_default(),
+        },
     })
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
-use wire::{Bytes, Seq, Timestamp};
+use wire::{Bytes, Seq, Timestamp, UserId};
 
 use crate::Error;
 
@@ -26,6 +26,11 @@ pub(crate) fn text(value: impl Into<String>) -> AttributeValue {
 #[expect(clippy::needless_pass_by_value, reason = "callers pass numbers, which are as cheap as references to them")]
 pub(crate) fn number(value: impl ToString) -> AttributeValue {
     AttributeValue::N(value.to_string())
+}
+
+/// Returns a list of user ids.
+pub(crate) fn users(users: &[UserId]) -> AttributeValue {
+    AttributeValue::L(users.iter().map(|user| text(user.as_str())).collect())
 }
 
 pub(crate) fn binary(bytes: &Bytes) -> AttributeValue {
@@ -108,6 +113,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Set or absent.
+    /// Reads a list of user ids. One of a later form is left out.
+    pub(crate) fn users(&self, attribute: &'static str) -> Result<Vec<UserId>, Error> {
+        let list = self.item.get(attribute).and_then(|value| value.as_l().ok());
+        let list = list.ok_or_else(|| self.unusable(attribute))?;
+        Ok(list.iter().filter_map(|id| UserId::parse(id.as_s().ok()?).ok()).collect())
+    }
+
     pub(crate) fn flag(&self, attribute: &'static str) -> Result<bool, Error> {
         let flag = |row: &Self, name| {
             row.item.get(name).and_then(|value| value.as_bool().ok()).copied().ok_or_else(|| row.unusable(name))

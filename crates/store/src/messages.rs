@@ -16,7 +16,7 @@ use wire::{Bytes, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Kind, M
 
 use crate::batch::{self, READS_MAX};
 use crate::error::CallResult as _;
-use crate::item::{Item, Reader, VERSION, binary, number, readable, text, version};
+use crate::item::{Item, Reader, VERSION, binary, number, readable, text, users, version};
 use crate::{Error, Store, if_readable};
 
 /// A part of a history.
@@ -119,7 +119,7 @@ pub async fn outlines(
     limit: usize,
 ) -> Result<Listed, Error> {
     let outline = "conversation_id, seq, message_id, sender_id, kind, sent_at, target_seq, mentions, #system, \
-                   target_sender, history_from";
+                   target_sender, history_from, silent, uncounted, epoch";
     let query = query(store)
         .key_condition_expression("conversation_id = :conversation AND seq >= :seq")
         .set_expression_attribute_values(Some(values(conversation, Some(behind.next()))))
@@ -430,20 +430,28 @@ fn body_value(entry: &Entry) -> AttributeValue {
 }
 
 fn of_commit(body: &CommitBody) -> Attributes {
-    let CommitBody { epoch, commit, welcome, tree } = body;
+    let CommitBody { epoch, commit, welcome, tree, removes } = body;
     let bytes = |bytes: &Option<Bytes>| bytes.as_ref().map(binary);
-    vec![("epoch", Some(number(epoch))), ("commit", bytes(commit)), ("welcome", bytes(welcome)), ("tree", bytes(tree))]
+    vec![
+        ("epoch", Some(number(epoch))),
+        ("commit", bytes(commit)),
+        ("welcome", bytes(welcome)),
+        ("tree", bytes(tree)),
+        ("removes", if removes.is_empty() { None } else { Some(users(removes)) }),
+    ]
 }
 
 fn of_system(body: &SystemBody) -> Attributes {
-    let SystemBody { system, history, not_added, group } = body;
-    vec![
+    let SystemBody { system, history, not_added, group, keys } = body;
+    let mut attributes = vec![
         ("system", serde_json::to_string(system).ok().map(text)),
         ("history_from", history.map(|history| text(history.as_str()))),
         ("not_added", if not_added.is_empty() { None } else { serde_json::to_string(not_added).ok().map(text) }),
         ("group_title", group.as_ref().map(|group| text(&group.title))),
         ("group_count", group.as_ref().map(|group| number(group.member_count))),
-    ]
+    ];
+    attributes.extend(keys.iter().flat_map(of_commit));
+    attributes
 }
 
 fn read(table: &str, item: &Item) -> Result<Entry, Error> {
@@ -490,12 +498,7 @@ fn body(row: &Reader) -> Result<Body, Error> {
             emoji_before: row.optional("emoji_before", emoji)?,
         },
         Kind::System => Body::System(Box::new(system(row)?)),
-        Kind::Commit => Body::Commit(Box::new(CommitBody {
-            epoch: row.count("epoch")?,
-            commit: row.optional("commit", Reader::bytes)?,
-            welcome: row.optional("welcome", Reader::bytes)?,
-            tree: row.optional("tree", Reader::bytes)?,
-        })),
+        Kind::Commit => Body::Commit(Box::new(commit(row, "epoch")?)),
         kind @ Kind::Other(_) => {
             Body::Other { target_seq: row.optional("target_seq", Reader::seq)?, message: Box::new(message(row, kind)?) }
         }
@@ -536,6 +539,17 @@ fn system(row: &Reader) -> Result<SystemBody, Error> {
         history: row.optional("history_from", |row, name| row.parsed(name, |t| HistoryFrom::parse(t).ok_or(())))?,
         not_added: row.optional("not_added", |row, name| row.parsed(name, serde_json::from_str))?.unwrap_or_default(),
         group: row.optional("group_title", group)?,
+        keys: row.optional("epoch", commit)?,
+    })
+}
+
+fn commit(row: &Reader, epoch: &'static str) -> Result<CommitBody, Error> {
+    Ok(CommitBody {
+        epoch: row.count(epoch)?,
+        commit: row.optional("commit", Reader::bytes)?,
+        welcome: row.optional("welcome", Reader::bytes)?,
+        tree: row.optional("tree", Reader::bytes)?,
+        removes: row.optional("removes", Reader::users)?.unwrap_or_default(),
     })
 }
 

@@ -30,6 +30,7 @@ pub(crate) fn view(row: &Reader) -> Result<View, Error> {
         moved_by: row.optional("moved_by", Reader::count)?,
         group: None,
         rules: None,
+        encrypted: false,
     })
 }
 

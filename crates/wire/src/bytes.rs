@@ -5,6 +5,10 @@ use std::fmt;
 use data_encoding::BASE64;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::fields::Fields;
+use crate::limits::COMMIT_CHARS_MAX;
+use crate::refusal::Refusal;
+
 #[cfg(feature = "schema")]
 pub(crate) const BASE64_PATTERN: &str =
     "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
@@ -82,6 +86,45 @@ pub enum Carried {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sha256: Option<crate::media::Digest>,
     },
+}
+
+impl Carried {
+    /// Returns the bytes, if the frame has them.
+    pub fn here(&self) -> Option<&[u8]> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes.as_slice()),
+            Self::File { .. } => None,
+        }
+    }
+}
+
+/// Reads the parts of a commit, and counts their characters.
+pub(crate) struct CarriedParts<'a> {
+    fields: &'a Fields<'a>,
+    chars: usize,
+}
+
+impl<'a> CarriedParts<'a> {
+    pub(crate) fn of(fields: &'a Fields<'a>) -> Self {
+        Self { fields, chars: 0 }
+    }
+
+    pub(crate) fn bytes(&mut self, field: &'static str) -> Result<Bytes, Refusal> {
+        self.chars += self.fields.text(field)?.len();
+        if self.chars > COMMIT_CHARS_MAX {
+            let problem = "commit, welcome, group_info and tree must have at most 24,576 characters together";
+            return Err(Refusal::TooLarge { field, problem: problem.into() });
+        }
+        self.fields.bytes(field, COMMIT_CHARS_MAX)
+    }
+
+    pub(crate) fn take(&mut self, field: &'static str) -> Result<Carried, Refusal> {
+        self.bytes(field).map(Carried::Bytes)
+    }
+
+    pub(crate) fn optional(&mut self, field: &'static str) -> Result<Option<Carried>, Refusal> {
+        self.fields.get(field).is_some().then(|| self.take(field)).transpose()
+    }
 }
 
 #[cfg(test)]

@@ -63,9 +63,9 @@ pub struct Conversation {
     /// The conversation is sealed: it takes encrypted messages only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub encrypted: bool,
-    /// The number of commits of a sealed conversation.
+    /// The number of commits of a sealed conversation. A group that was created so begins with 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = crate::limits::EPOCH_MAX)))]
+    #[cfg_attr(feature = "schema", schemars(range(max = crate::limits::EPOCH_MAX)))]
     pub epoch: Option<u64>,
 }
 

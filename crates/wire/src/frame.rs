@@ -35,7 +35,7 @@ pub fn error_frame(action: Option<&str>, id: Option<&RequestId>, refusal: &Refus
         conversation_id: refusal.conversation_id().cloned(),
         epoch,
         last_seq,
-        members: vec![],
+        members: refusal.members().to_vec(),
     };
     to_json(&ErrorFrame { kind: "error", action, id, error })
 }

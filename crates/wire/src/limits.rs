@@ -131,6 +131,7 @@ limits! {
     /// The bytes of a commit, its welcome, group info and tree, in characters of base64 together.
     pub const COMMIT_CHARS_MAX: usize = 24 * 1024;
     /// The number of commits of a conversation.
+    pub const REMOVES_MAX: usize = 50;
     pub const EPOCH_MAX: u64 = (1 << 53) - 1;
 
     /// Conversations in one `ack`, and so also in one page of a drain: a page can be acknowledged by the next request.

@@ -87,13 +87,13 @@ pub struct Message {
     pub epoch: Option<u64>,
     /// The bytes of a commit. Left out of a birth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commit: Option<Carried>,
+    pub commit: Option<Box<Carried>>,
     /// The welcome of the devices that a commit adds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub welcome: Option<Carried>,
+    pub welcome: Option<Box<Carried>>,
     /// The tree of the epoch that a commit begins, if the commit has a welcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tree: Option<Carried>,
+    pub tree: Option<Box<Carried>>,
     /// The users who left and whom a commit removes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removes: Vec<UserId>,

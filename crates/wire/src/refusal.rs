@@ -45,6 +45,8 @@ pub enum Refusal {
     EncryptionRequired,
     /// The conversation, if there is one, has another epoch, and ends with `last_seq`.
     StaleEpoch { conversation_id: Option<ConversationId>, epoch: u64, last_seq: Seq },
+    /// These users left, and no commit has named them since.
+    RekeyRequired { members: Vec<UserId> },
     /// Too many requests, messages, first messages to strangers or uploads of this user. Accepted again after `retry_after_ms`.
     RateLimited { retry_after_ms: u64 },
     /// Others wrote the same at every one of the server's tries, or a `read` has only come a part of its way.
@@ -80,6 +82,7 @@ impl Refusal {
             Self::DeviceLimit => "device_limit",
             Self::EncryptionRequired => "encryption_required",
             Self::StaleEpoch { .. } => "stale_epoch",
+            Self::RekeyRequired { .. } => "rekey_required",
             Self::RateLimited { .. } => "rate_limited",
             Self::Conflict => "conflict",
             Self::Unavailable => "unavailable",
@@ -94,6 +97,11 @@ impl Refusal {
     /// The users whom the code is about.
     pub fn users(&self) -> &[UserId] {
         if let Self::NoKeys { users } = self { users } else { &[] }
+    }
+
+    /// The users who left, for `rekey_required`.
+    pub fn members(&self) -> &[UserId] {
+        if let Self::RekeyRequired { members } = self { members } else { &[] }
     }
 
     /// The conversation whose epoch is another one.
@@ -143,6 +151,7 @@ impl fmt::Display for Refusal {
             Self::StaleEpoch { .. } => {
                 f.write_str("epoch: not the conversation's; read history first, then encrypt again")
             }
+            Self::RekeyRequired { .. } => f.write_str("members have left; commit first, with their ids in removes"),
             Self::RateLimited { .. } => f.write_str("too many requests; send the same request again later"),
             Self::Conflict => {
                 f.write_str("the request did not finish in the server's tries; send the same request again")

@@ -30,12 +30,12 @@ pub(crate) async fn act(
             let not_added = appended.take_not_added();
             answer(&CreateResult { entry: appended.into_result(), not_added })
         }
-        ServiceAction::Add(AddRequest { conversation_id, client_msg_id, members }) => {
-            let add = GroupChange::Add { members: members.clone() };
+        ServiceAction::Add(AddRequest { conversation_id, client_msg_id, members, .. }) => {
+            let add = GroupChange::Add { members: members.clone(), keys: None };
             answer(&added(members, change(deps, service, (conversation_id, client_msg_id), add, line).await?))
         }
-        ServiceAction::Remove(RemoveRequest { conversation_id, client_msg_id, user_id: user }) => {
-            let remove = GroupChange::Remove { user };
+        ServiceAction::Remove(RemoveRequest { conversation_id, client_msg_id, user_id: user, .. }) => {
+            let remove = GroupChange::Remove { user, keys: None };
             let appended = change(deps, service, (conversation_id, client_msg_id), remove, line).await?.entry()?;
             answer(&appended.into_result())
         }

@@ -1,6 +1,6 @@
 //! A group that is made or changed.
 
-use actions::{Appended, Changed, Joined, Writer, added, creation};
+use actions::{Appended, Changed, Joined, Writer, added, commit_of, creation};
 use domain::{Failure, GroupChange};
 use lambda::{Caller, Core, EventLine};
 use wire::{
@@ -72,8 +72,8 @@ pub(crate) async fn add(
     request: AddRequest,
     line: &mut EventLine,
 ) -> Result<AddResult, Failure> {
-    let AddRequest { conversation_id, client_msg_id, members } = request;
-    let change = GroupChange::Add { members: members.clone() };
+    let AddRequest { conversation_id, client_msg_id, members, keys } = request;
+    let change = GroupChange::Add { members: members.clone(), keys: commit_of(keys)? };
     Ok(added(members, apply(core, caller, (conversation_id, client_msg_id), change, line).await?))
 }
 

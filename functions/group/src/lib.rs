@@ -10,10 +10,12 @@ mod look;
 
 use std::time::Duration;
 
+use actions::commit_of;
 use change::{add, change, create, join, leave};
 use domain::{Failure, GroupChange};
 use lambda::{
-    BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Response, answer, sdk_config, send_limits,
+    BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Response, answer, encryption, env, rate,
+    sdk_config, send_limits,
 };
 use store::WarmTable;
 use wire::{
@@ -25,7 +27,9 @@ use wire::{
 /// # Errors
 /// [`BadVariable`] names the variable.
 pub async fn start() -> Result<Core, BadVariable> {
-    let core = Core::from_env(&sdk_config().await, send_limits(Duration::ZERO)?)?;
+    let mut limits = send_limits(Duration::ZERO)?;
+    (limits.encryption, limits.commits) = (encryption()?, rate("COMMIT_RATE", env)?);
+    let core = Core::from_env(&sdk_config().await, limits)?;
     core.actions.warm_up(WarmTable::Conversations).await;
     Ok(core)
 }
@@ -43,9 +47,10 @@ async fn act(core: &Core, caller: &Caller, action: GroupAction, line: &mut Event
     Ok(match action {
         GroupAction::Create(request) => create(core, caller, request, line).await?.into(),
         GroupAction::Add(request) => add(core, caller, request, line).await?.into(),
-        GroupAction::Remove(RemoveRequest { conversation_id, client_msg_id, user_id: user }) => {
+        GroupAction::Remove(RemoveRequest { conversation_id, client_msg_id, user_id: user, keys }) => {
             let key = (conversation_id, client_msg_id);
-            RemoveResult(change(core, caller, key, GroupChange::Remove { user }, line).await?).into()
+            let remove = GroupChange::Remove { user, keys: commit_of(keys)? };
+            RemoveResult(change(core, caller, key, remove, line).await?).into()
         }
         GroupAction::Leave(request) => leave(core, caller, request, line).await?.into(),
         GroupAction::Join(JoinRequest { conversation_id }) => join(core, caller, conversation_id, line).await?.into(),

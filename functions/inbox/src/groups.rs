@@ -99,9 +99,11 @@ fn with_head(mut row: Membership, heads: &HashMap<ConversationId, Head>) -> Memb
     {
         view.group = Some(head.group.clone());
         view.rules = Some(head.rules);
+        view.encrypted = head.seal.encrypted;
         if is_there && head.line.kind != Kind::System {
             row.last = head.line.clone();
         }
+        row.epoch = head.seal.epoch;
     }
     row
 }
@@ -116,6 +118,7 @@ async fn with_lines(
     let lacks_line = |row: &Membership| {
         row.view().is_some()
             && row.last.preview.is_empty()
+            && row.last.kind != Kind::Sealed
             && !row.last.deleted
             && !without.contains(&row.conversation_id)
     };

@@ -48,7 +48,7 @@ async fn attempt(
     request: &ClaimKeysRequest,
 ) -> Result<Attempt<(ClaimKeysResult, Vec<Taken>)>, Failure> {
     let (store, now) = (&deps.actions.store, deps.actions.clock.now());
-    let ClaimKeysRequest { claim_id, users } = request;
+    let ClaimKeysRequest { claim_id, users, conversation_id } = request;
     let Claimant { claimed, limits, got } = keys::claimant(store, user, device, claim_id, users, now).await?;
     if let Some(claimed) = claimed {
         if claimed.users != users_digest(users) {
@@ -57,7 +57,10 @@ async fn attempt(
         return Ok(Attempt::Done((claimed.result, vec![])));
     }
     let others: Vec<&UserId> = users.iter().filter(|other| *other != user).collect();
-    deps.actions.check_reach(user, &others).await?;
+    match conversation_id {
+        None => deps.actions.check_reach(user, &others).await?,
+        Some(group) => deps.actions.check_members(user, users, group).await?,
+    }
     let found = try_join_all(users.iter().map(|of| deps.devices(of, now))).await?;
     let lacking = users.iter().zip(&found).filter(|(of, devices)| *of != user && devices.is_empty());
     let lacking: Vec<UserId> = lacking.map(|(of, _)| of.clone()).collect();

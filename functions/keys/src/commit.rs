@@ -3,7 +3,7 @@
 use actions::{Writer, check_sealable, conversation_for};
 use domain::Failure;
 use lambda::{Caller, EventLine};
-use store::{epochs, inbox};
+use store::epochs;
 use wire::{CommitRequest, CommitResult, GroupInfoRequest, Refusal, Reply, Target};
 
 use crate::Deps;
@@ -29,7 +29,7 @@ pub(crate) async fn commit(
     Ok(CommitResult { entry: appended.into_result(), epoch }.into())
 }
 
-/// Reads the user's own row, then the newest epoch.
+/// Reads the newest epoch, and then the user's own row: whoever is a member after that may have it.
 pub(crate) async fn group_info(
     deps: &Deps,
     caller: &Caller,
@@ -39,13 +39,14 @@ pub(crate) async fn group_info(
     let conversation = line.conversation_id.insert(conversation_for(&caller.user, &request.target));
     check_sealable(conversation)?;
     let store = &deps.actions.store;
-    if inbox::get(store, &caller.user, conversation).await?.is_none() {
+    let newest = epochs::get(store, conversation).await?;
+    if let Err(refusal) = deps.actions.access(&caller.user, conversation).await?.first_seq() {
         return Err(match request.target {
             Target::User(_) => Refusal::Gone,
-            Target::Conversation(_) => Refusal::NotMember,
+            Target::Conversation(_) => refusal,
         }
         .into());
     }
     deps.check_on()?;
-    Ok(epochs::get(store, conversation).await?.ok_or(Refusal::Gone)?.into())
+    Ok(newest.ok_or(Refusal::Gone)?.into())
 }

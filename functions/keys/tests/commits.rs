@@ -268,12 +268,12 @@ async fn refusals_come_in_their_order() {
         (birth("b1", 0), "not_member"),
         (sealed("m1", 1), "not_member"),
         (json!({"action": "group_info", "conversation_id": dm()}), "not_member"),
-        (json!({"action": "group_info", "conversation_id": "gr_x"}), "forbidden"),
+        (json!({"action": "group_info", "conversation_id": "gr_x"}), "not_member"),
         (json!({"action": "group_info", "conversation_id": "ch_x"}), "bad_request"),
     ] {
         assert_eq!(code(&bench, "alice", frame.clone()).await, refused, "{frame}");
     }
-    for (conversation, refused) in [("gr_x", "forbidden"), ("ch_x", "bad_request")] {
+    for (conversation, refused) in [("gr_x", "not_member"), ("ch_x", "bad_request")] {
         for mut frame in [birth("b1", 0), sealed("m1", 1)] {
             frame["conversation_id"] = json!(conversation);
             assert_eq!(code(&bench, "alice", frame).await, refused);
@@ -295,7 +295,10 @@ async fn refusals_come_in_their_order() {
 async fn where_encryption_is_required_users_write_nothing_in_the_clear() {
     let bench = Workbench::limited(Limits { encryption: Encryption::Required, ..Limits::default() });
     let features = json!({"action": "ping", "features": true});
-    assert_eq!(done(&bench, "alice", features).await["features"], json!(["data", "encryption", "encryption.required"]));
+    assert_eq!(
+        done(&bench, "alice", features).await["features"],
+        json!(["data", "encryption", "encryption.groups", "encryption.required"])
+    );
     let plain = |to: &str| json!({"action": "send", "to": to, "client_msg_id": "t1", "kind": "text", "body": "hi"});
     for to in ["bob", "alice"] {
         assert_eq!(code(&bench, "alice", plain(to)).await, "encryption_required");

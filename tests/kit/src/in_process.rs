@@ -184,7 +184,7 @@ impl InProcess {
             drain: plain(),
             read: process(of_blocks),
             inbox: plain(),
-            group: process(write_limits()),
+            group: sealing(write_limits()),
             fanout: plain().actions,
             connect: connect::Deps {
                 actions: connect.actions,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wire::{
-    ACTIONS, AckResult, AddResult, AllowedTo, Bytes, Channel, ChannelsResult, ClaimKeysResult, ClaimedDevice,
+    ACTIONS, AckResult, AddResult, AllowedTo, Bytes, Carried, Channel, ChannelsResult, ClaimKeysResult, ClaimedDevice,
     ClaimedUser, ClientMsgId, CommitResult, Conversation, ConversationId, ConversationKind, ConversationSettings,
     CreateResult, DeleteResult, DeviceId, DeviceResult, Digest, Download, DownloadResult, DrainResult, EditResult,
     Emoji, GroupInfoResult, GroupMember, HistoryFrom, HistoryResult, InboxResult, JoinBy, JoinResult, KeyDevice, Kind,
@@ -38,7 +38,7 @@ pub fn examples() -> Vec<Example> {
 }
 
 /// Requests that look otherwise than the registry's example.
-const MORE_REQUESTS: [(&str, &str); 27] = [
+const MORE_REQUESTS: [(&str, &str); 30] = [
     (
         "send",
         r#"{"action":"send","id":"r1","conversation_id":"gr_x","client_msg_id":"7b0e","kind":"text","body":"hi","mentions":["bob"]}"#,
@@ -86,6 +86,18 @@ const MORE_REQUESTS: [(&str, &str); 27] = [
     (
         "commit",
         r#"{"action":"commit","id":"r1","conversation_id":"dm_x","client_msg_id":"7b13","epoch":4,"commit":"AAEAAg==","group_info":"AAEABA==","tree":"QAEB"}"#,
+    ),
+    (
+        "commit",
+        r#"{"action":"commit","id":"r2","conversation_id":"gr_x","client_msg_id":"7b13","epoch":4,"commit":"AAEAAg==","group_info":"AAEABA==","tree":"QAEB","removes":["bob"]}"#,
+    ),
+    (
+        "add",
+        r#"{"action":"add","id":"r2","conversation_id":"gr_x","client_msg_id":"7b13","members":["bob"],"epoch":4,"commit":"AAEAAg==","welcome":"AAEAAw==","group_info":"AAEABA==","tree":"QAEB"}"#,
+    ),
+    (
+        "remove",
+        r#"{"action":"remove","id":"r2","conversation_id":"gr_x","client_msg_id":"7b13","user_id":"bob","epoch":4,"commit":"AAEAAg==","group_info":"AAEABA==","tree":"QAEB"}"#,
     ),
     ("group_info", r#"{"action":"group_info","id":"r1","to":"bob"}"#),
     ("ping", r#"{"action":"ping","id":"r2","features":true}"#),
@@ -211,7 +223,7 @@ fn member(user_id: UserId, read: u64) -> Member {
 }
 
 /// Returns each refusal once. A test fails if a code is missing here.
-fn refusals() -> [Refusal; 18] {
+fn refusals() -> [Refusal; 19] {
     [
         Refusal::bad_request("client_msg_id", "is missing"),
         Refusal::TooLarge { field: "body", problem: "must be at most 16 KiB of UTF-8".into() },
@@ -228,6 +240,7 @@ fn refusals() -> [Refusal; 18] {
         Refusal::DeviceLimit,
         Refusal::EncryptionRequired,
         Refusal::StaleEpoch { conversation_id: Some(conversation_id()), epoch: 2, last_seq: seq(58) },
+        Refusal::RekeyRequired { members: vec![bob()] },
         Refusal::RateLimited { retry_after_ms: 1000 },
         Refusal::Conflict,
         Refusal::Unavailable,
@@ -471,13 +484,14 @@ fn sealed() -> Message {
 }
 
 fn committed() -> Message {
-    let (welcome, tree) = (Some(bytes(3)), Some(bytes(5)));
+    let carried = |last| Some(Box::new(Carried::Bytes(bytes(last))));
     let message = Message { kind: Kind::Commit, silent: true, epoch: Some(5), body: String::new(), ..message() };
-    Message { commit: Some(bytes(2)), welcome, tree, ..message }
+    let removes = vec![bob()];
+    Message { commit: carried(2), welcome: carried(3), tree: carried(5), removes, ..message }
 }
 
 fn group_info() -> GroupInfoResult {
-    let (group_info, tree) = (bytes(4), bytes(5));
+    let (group_info, tree) = (bytes(4), Carried::Bytes(bytes(5)));
     GroupInfoResult { conversation_id: conversation_id(), epoch: 5, seq: seq(57), birth_seq: seq(1), group_info, tree }
 }
 

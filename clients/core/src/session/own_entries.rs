@@ -171,5 +171,6 @@ pub(super) fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, 
         welcome: None,
         tree: None,
         target_id: None,
+        removes: vec![],
     }
 }

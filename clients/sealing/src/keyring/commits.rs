@@ -30,7 +30,7 @@ impl Keyring {
         };
         let entry = entry(&conversation, message, epoch);
         let (commit, welcome) = (message.commit.as_ref(), message.welcome.as_ref());
-        let bytes = |bytes: Option<&wire::Bytes>| bytes.map(|bytes| bytes.as_slice().to_vec());
+        let bytes = |part: Option<&Box<wire::Carried>>| part.and_then(|part| part.here()).map(<[u8]>::to_vec);
         let (commit, welcome) = (bytes(commit), bytes(welcome));
         if let Some((kind, pending)) = seat.pending.take_if(|(_, pending)| pending.epoch < epoch) {
             // The commit of this epoch is there: it is this device's, or the device has lost the race.
@@ -80,6 +80,7 @@ impl Keyring {
         let id = &message.conversation_id;
         let conversation = self.conversation(id).ok_or(Error::NotForUs)?;
         let (Some(welcome), Some(tree)) = (&message.welcome, &message.tree) else { return Err(Error::NotForUs) };
+        let (Some(welcome), Some(tree)) = (welcome.here(), tree.here()) else { return Err(Error::NotForUs) };
         let private = self.private_parts();
         let epoch = message.epoch.unwrap_or_default();
         // The private part of a last resort stays for two days: an epoch in which the device had a part never comes back.
@@ -87,7 +88,7 @@ impl Keyring {
         ensure(is_new, Error::NotForUs)?;
         let entry = entry(&conversation, message, epoch);
         let is_birth = message.commit.is_none();
-        let joined = self.device.join_by_welcome(entry, is_birth, welcome.as_slice(), tree.as_slice(), &private)?;
+        let joined = self.device.join_by_welcome(entry, is_birth, welcome, tree, &private)?;
         let (group, used) = joined;
         let is_reset = is_birth && self.seats.get(id).is_some_and(|seat| seat.group.is_some());
         let is_last = self.used_package(&used, now_ms);

@@ -85,7 +85,7 @@ impl Keyring {
             seat.row.sealed_from = message.seq.value();
             self.touch(&message.conversation_id);
         }
-        let tree = message.tree.as_ref().map(|tree| tree.as_slice().to_vec());
+        let tree = message.tree.as_ref().and_then(|tree| tree.here()).map(<[u8]>::to_vec);
         self.find_peer(&message.conversation_id, &[message.sender_id.clone(), me], tree.as_deref());
     }
 

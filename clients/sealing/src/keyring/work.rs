@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wire::{
-    Action, Bytes, ClaimKeysRequest, ClaimKeysResult, ClaimedDevice, ClaimedUser, CommitRequest, CommitResult,
+    Action, Carried, ClaimKeysRequest, ClaimKeysResult, ClaimedDevice, ClaimedUser, CommitRequest, CommitResult,
     ConversationId, GroupInfoRequest, GroupInfoResult, HistoryRequest, HistoryResult, Kind, Message, Problem,
     SendResult, Seq, Side, Target, UserId,
 };
@@ -119,20 +119,22 @@ impl Keyring {
             }
             Work::Claim { claims, .. } => {
                 let claim = claims.iter().find(|claim| claim.found.is_none())?;
-                let request = ClaimKeysRequest { claim_id: claim.id.clone(), users: claim.users.clone() };
+                let (claim_id, users) = (claim.id.clone(), claim.users.clone());
+                let request = ClaimKeysRequest { claim_id, users, conversation_id: None };
                 Some((RequestKey::Claim(id.clone(), claim.id.clone()), Action::ClaimKeys(request)))
             }
             Work::Commit { landed: None, stale: false } => {
                 let (_, pending) = seat.pending.as_ref()?;
-                let bytes = |bytes: &Option<Vec<u8>>| bytes.clone().map(Bytes::from);
+                let carried = |bytes: Vec<u8>| Box::new(Carried::Bytes(bytes.into()));
                 let request = CommitRequest {
                     target: target(),
                     client_msg_id: pending.client_msg_id.clone(),
                     epoch: pending.epoch,
-                    commit: bytes(&pending.commit),
-                    welcome: bytes(&pending.welcome),
+                    commit: pending.commit.clone().map(carried),
+                    welcome: pending.welcome.clone().map(carried),
                     group_info: pending.group_info.clone().into(),
-                    tree: pending.next.tree().to_vec().into(),
+                    tree: carried(pending.next.tree().to_vec()),
+                    removes: vec![],
                 };
                 Some((RequestKey::Commit(id.clone(), pending.client_msg_id.clone()), Action::Commit(request)))
             }
@@ -184,7 +186,7 @@ impl Keyring {
         }
         let (birth, sealed_from) = (info.birth_seq.value(), seat.row.sealed_from);
         seat.row.sealed_from = if sealed_from == 0 { birth } else { sealed_from.min(birth) };
-        self.find_peer(id, &[], Some(info.tree.as_slice()));
+        self.find_peer(id, &[], info.tree.here());
         let (Some(conversation), Some(seat)) = (self.conversation(id), self.seats.get_mut(id)) else { return };
         if matches!(aim, Aim::Reset | Aim::Repair) {
             return self.claim(id, info.epoch, aim == Aim::Repair, now_ms);
@@ -194,7 +196,7 @@ impl Keyring {
             return;
         }
         let Ok(client_msg_id) = self.next_id() else { return };
-        let (bytes, tree) = (info.group_info.as_slice(), info.tree.as_slice());
+        let (bytes, tree) = (info.group_info.as_slice(), info.tree.here().unwrap_or_default());
         let joins = self.device.join_external(&conversation, &client_msg_id, info.epoch, bytes, tree);
         let Some(seat) = self.seats.get_mut(id) else { return };
         if let Ok(pending) = joins {
@@ -367,14 +369,14 @@ impl Keyring {
 fn own_entry(me: UserId, pending: &Pending, result: CommitResult) -> Message {
     let SendResult { conversation_id, seq, message_id, sent_at, .. } = result.entry;
     let mut message = Message::text(conversation_id, seq, message_id, me, String::new(), sent_at);
-    let bytes = |bytes: &Option<Vec<u8>>| bytes.clone().map(Bytes::from);
+    let carried = |bytes: Vec<u8>| Box::new(Carried::Bytes(bytes.into()));
     message.kind = Kind::Commit;
     message.silent = true;
     message.epoch = Some(result.epoch);
     message.client_msg_id = Some(pending.client_msg_id.clone());
-    message.commit = bytes(&pending.commit);
-    message.welcome = bytes(&pending.welcome);
-    message.tree = pending.welcome.as_ref().map(|_| pending.next.tree().to_vec().into());
+    message.commit = pending.commit.clone().map(carried);
+    message.welcome = pending.welcome.clone().map(carried);
+    message.tree = pending.welcome.as_ref().map(|_| carried(pending.next.tree().to_vec()));
     message
 }
 
@@ -391,6 +393,7 @@ fn read<T: DeserializeOwned>(result: Result<Value, Problem>) -> Answer<T> {
         conversation_id: None,
         epoch: None,
         last_seq: None,
+        members: vec![],
     };
     serde_json::from_value(result?).map_err(unreadable).map_err(Box::new)
 }

@@ -40,7 +40,7 @@ pub(crate) async fn react(
         let absent = if row.is_some() { Refusal::Gone } else { Refusal::NotMember };
         let allowed = found.first().and_then(Entry::message).ok_or(absent).and_then(|found| {
             found.message.tally.check(emoji)?;
-            limits.admit(user, channel, now)?;
+            limits.admit(&draft, now)?;
             Ok(found)
         });
         let outcome = match &allowed {
@@ -50,7 +50,7 @@ pub(crate) async fn react(
         };
         match (outcome, allowed) {
             (AppendOutcome::Stored, Ok(found)) => {
-                limits.count(user, channel, now);
+                limits.count(&draft, now);
                 Ok(Attempt::Done((found.entry.place.clone(), false)))
             }
             (AppendOutcome::Duplicate(place, _), _) => Ok(Attempt::Done((place, true))),

@@ -46,7 +46,7 @@ pub fn creation(
     creator: &UserId,
     request: CreateRequest,
 ) -> Result<((ConversationId, ClientMsgId), GroupChange), Refusal> {
-    let CreateRequest { client_msg_id, kind, title, members, history, post, add, join } = request;
+    let CreateRequest { client_msg_id, kind, title, members, history, post, add, join, encrypted } = request;
     let (id, join) = match (kind, join) {
         (ConversationKind::Channel, join) => (channel_id(creator, &client_msg_id), Some(join.unwrap_or_default())),
         (ConversationKind::Direct | ConversationKind::Group, None) => (group_id(creator, &client_msg_id), None),
@@ -55,7 +55,7 @@ pub fn creation(
         }
     };
     let rules = Rules { history, post, add, join };
-    Ok(((id, client_msg_id), GroupChange::Create { title, members, rules }))
+    Ok(((id, client_msg_id), GroupChange::Create { title, members, rules, encrypted }))
 }
 
 /// Returns the reply to `add`. Existing members stay as they are.
@@ -158,7 +158,7 @@ async fn commit(
     plan.entry.origin = writer.connection.cloned();
     let head = match previous {
         Some(head) => head.after(&plan.entry, plan.decided.as_ref()),
-        None => plan.first_head()?,
+        None => plan.first_head(draft)?,
     };
     let roster = plan.decided.as_ref().map(|decided| decided.roster.clone()).unwrap_or_default();
     match draft.conversation_id.kind() {
@@ -176,7 +176,7 @@ async fn commit(
         AppendOutcome::Stored => {}
         other => return Ok(Committed::Not(other)),
     }
-    actions.limits.count(writer.user, &draft.conversation_id, actions.now());
+    actions.limits.count(draft, actions.now());
     let roster = rows.roster.map(|before| roster_after(before, &roster));
     let concerned = match concerned(&draft.conversation_id, Some(&head)) {
         Concerned::Group { member_count, .. } => {

@@ -7,7 +7,7 @@ use domain::{
 use store::entry_append::ChangeOf;
 use store::inbox::Acquaintance;
 use store::message_append::FirstMessage;
-use store::{Store, channels};
+use store::{Store, channels, roster};
 use wire::{ConversationId, ConversationKind, NotAdded, Refusal, Role, Seq, Timestamp, Title, UserId};
 
 use crate::Actions;
@@ -36,9 +36,10 @@ impl Plan {
         self.decided = Some(decided);
     }
 
-    pub(crate) fn first_head(&self) -> Result<Head, Refusal> {
+    pub(crate) fn first_head(&self, draft: &Draft) -> Result<Head, Refusal> {
+        let encrypted = matches!(draft.content, Content::Group(GroupChange::Create { encrypted: true, .. }));
         let decided = self.decided.as_ref().ok_or(Refusal::NotMember)?;
-        Ok(Head::first(&self.entry, decided))
+        Ok(Head::first(&self.entry, decided, encrypted))
     }
 
     pub(crate) fn change_of<'a>(&'a self, draft: &'a Draft, limits: &SendLimits) -> Option<ChangeOf<'a>> {
@@ -65,10 +66,13 @@ pub(crate) async fn plan(
     place: &Place,
 ) -> Result<Planned, Failure> {
     let (user, now) = (&draft.sender_id, actions.now());
-    if let Content::Group(GroupChange::Create { title, members, rules }) = &draft.content {
+    if let Content::Group(GroupChange::Create { title, members, rules, encrypted }) = &draft.content {
         // Made before, by the same request or, with the same key, by another.
         if head.is_some() {
             return Err(Refusal::IdReused.into());
+        }
+        if *encrypted {
+            check_encrypted(actions, user, members)?;
         }
         let plan = create(actions, draft, (title, members, *rules), place, now).await?;
         return Ok(Planned::Entry(Box::new(plan)));
@@ -78,13 +82,18 @@ pub(crate) async fn plan(
     match &draft.content {
         Content::Message { reply_to, mentions, .. } => {
             check_message(head, own, reply_to.as_ref(), mentions)?;
-            crate::check_clear(actions, draft)?;
+            crate::check_clear(actions, draft, head)?;
         }
-        // Groups and channels take nothing sealed.
-        Content::Sealed { .. } | Content::Commit(_) => return Err(Refusal::Forbidden.into()),
+        Content::Sealed { .. } | Content::Commit(_) => {
+            check_on(actions)?;
+            head.check_sealed(own.role, &draft.content)?;
+            if !head.seal.encrypted {
+                no_services(&actions.store, &draft.conversation_id, rows).await?;
+            }
+        }
         Content::Change { target, change } => {
             let found = changeable(&actions.store, &draft.conversation_id, *target).await?;
-            let encrypted = crate::check_clear(actions, draft).is_err();
+            let encrypted = crate::check_clear(actions, draft, head).is_err();
             plan = plan_change(draft, own, (change, found, encrypted), place)?;
         }
         Content::Group(change) => {
@@ -93,7 +102,7 @@ pub(crate) async fn plan(
             }
         }
     }
-    actions.limits.admit(user, &draft.conversation_id, now)?;
+    actions.limits.admit(draft, now)?;
     Ok(Planned::Entry(Box::new(plan)))
 }
 
@@ -144,7 +153,13 @@ async fn plan_group(
 ) -> Result<Result<(), Vec<NotAdded>>, Failure> {
     let Actions { store, limits, .. } = actions;
     let (user, conversation, now) = (&draft.sender_id, &draft.conversation_id, actions.now());
+    if change.keys().is_some() {
+        check_on(actions)?;
+    }
     let (subjects, members_max) = match conversation.kind() {
+        ConversationKind::Channel if change.keys().is_some() => {
+            crate::check_sealable(conversation).map(|()| (vec![], 0))?
+        }
         ConversationKind::Channel => (subjects_of_channel(store, conversation, change).await?, u64::MAX),
         ConversationKind::Direct | ConversationKind::Group => {
             (rows.of(store, conversation, change.subjects()).await?, limits.group_members_max)
@@ -161,6 +176,27 @@ async fn plan_group(
     plan.decide(decided);
     plan.first_messages = first_messages(limits, user, met, now)?;
     Ok(Ok(()))
+}
+
+/// Checks whether clients encrypt here.
+fn check_on(actions: &Actions) -> Result<(), Refusal> {
+    if actions.limits.encryption.is_on() { Ok(()) } else { Err(Refusal::Forbidden) }
+}
+
+/// Checks a group that takes nothing in the clear from its start. A service could neither read nor write there.
+fn check_encrypted(actions: &Actions, creator: &UserId, members: &[UserId]) -> Result<(), Refusal> {
+    check_on(actions)?;
+    if creator.is_service() || members.iter().any(UserId::is_service) { Err(Refusal::Forbidden) } else { Ok(()) }
+}
+
+/// Checks that no service is a member of a group that becomes sealed. From then on none can be added.
+async fn no_services(store: &Store, group: &ConversationId, rows: &Rows) -> Result<(), Failure> {
+    let has_service = |roster: &[RosterRow]| roster.iter().any(|row| row.is_member() && row.user_id.is_service());
+    let found = match &rows.roster {
+        Some(roster) => has_service(roster),
+        None => has_service(&roster::list(store, group, true).await?.0),
+    };
+    if found { Err(Refusal::Forbidden.into()) } else { Ok(()) }
 }
 
 async fn create(

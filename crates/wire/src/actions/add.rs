@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::send::SendResult;
-use crate::bytes::{Bytes, Carried};
+use crate::bytes::{Bytes, Carried, CarriedParts};
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, ConversationId, UserId};
-use crate::limits::GROUP_CHANGE_MEMBERS_MAX;
+use crate::limits::{COMMIT_CHARS_MAX, EPOCH_MAX, GROUP_CHANGE_MEMBERS_MAX};
 use crate::refusal::Refusal;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -22,7 +22,7 @@ pub struct AddRequest {
     pub members: Vec<UserId>,
     /// In a sealed group.
     #[serde(flatten)]
-    pub keys: Option<Rekeyed>,
+    pub keys: Option<Box<Rekeyed>>,
 }
 
 /// The commit of a change of a sealed group.
@@ -30,11 +30,19 @@ pub struct AddRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rekeyed {
     /// The epoch that ends.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = EPOCH_MAX - 1)))]
     pub epoch: u64,
+    #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
     pub commit: Carried,
+    /// For the devices of the users whom an `add` adds. Left out of a `remove`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
     pub welcome: Option<Carried>,
+    /// The group info of the epoch that begins.
+    #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
     pub group_info: Bytes,
+    /// The tree of that epoch.
+    #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
     pub tree: Carried,
 }
 
@@ -69,6 +77,29 @@ impl AddRequest {
         let conversation_id = fields.required("conversation_id", ConversationId::parse)?;
         let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
         let members = fields.users("members", 1, GROUP_CHANGE_MEMBERS_MAX)?.ok_or_else(|| fields.missing("members"))?;
-        Ok(Self { conversation_id, client_msg_id, members, keys: None })
+        let keys = Rekeyed::parse(fields, true)?.map(Box::new);
+        Ok(Self { conversation_id, client_msg_id, members, keys })
+    }
+}
+
+impl Rekeyed {
+    /// Reads the commit of an `add` or a `remove`. Returns `None` if none of its fields is there.
+    pub(crate) fn parse(fields: &Fields, welcomes: bool) -> Result<Option<Self>, Refusal> {
+        let has = |field: &&str| fields.get(field).is_some();
+        if !["epoch", "commit", "welcome", "group_info", "tree"].iter().any(has) {
+            return Ok(None);
+        }
+        if !welcomes && fields.get("welcome").is_some() {
+            return Err(fields.wrong("welcome", "must be left out: the commit adds no device"));
+        }
+        let epoch = fields.integer("epoch", 1, EPOCH_MAX - 1)?.ok_or_else(|| fields.missing("epoch"))?;
+        let mut parts = CarriedParts::of(fields);
+        Ok(Some(Self {
+            epoch,
+            commit: parts.take("commit")?,
+            welcome: welcomes.then(|| parts.take("welcome")).transpose()?,
+            group_info: parts.bytes("group_info")?,
+            tree: parts.take("tree")?,
+        }))
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bytes::Bytes;
 use crate::fields::Fields;
-use crate::ids::{ClientMsgId, DeviceId, UserId};
+use crate::ids::{ClientMsgId, ConversationId, ConversationKind, DeviceId, UserId};
 use crate::limits::CLAIM_USERS_MAX;
 use crate::refusal::Refusal;
 
@@ -19,7 +19,7 @@ pub struct ClaimKeysRequest {
     pub users: Vec<UserId>,
     /// A group: the users are its members.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub conversation_id: Option<crate::ConversationId>,
+    pub conversation_id: Option<ConversationId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +52,10 @@ impl ClaimKeysRequest {
     pub(crate) fn parse(fields: &Fields) -> Result<Self, Refusal> {
         let claim_id = fields.required("claim_id", ClientMsgId::parse)?;
         let users = fields.users("users", 1, CLAIM_USERS_MAX)?.ok_or_else(|| fields.missing("users"))?;
-        Ok(Self { claim_id, users, conversation_id: None })
+        let conversation_id = fields.optional("conversation_id", ConversationId::parse)?;
+        if conversation_id.as_ref().is_some_and(|id| id.kind() != ConversationKind::Group) {
+            return Err(fields.wrong("conversation_id", "must be the id of a group"));
+        }
+        Ok(Self { claim_id, users, conversation_id })
     }
 }

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::send::{SendResult, Target};
-use crate::bytes::{Bytes, Carried};
+use crate::bytes::{Bytes, Carried, CarriedParts};
 use crate::fields::Fields;
-use crate::ids::ClientMsgId;
-use crate::limits::{COMMIT_CHARS_MAX, EPOCH_MAX};
+use crate::ids::{ClientMsgId, ConversationId, ConversationKind, UserId};
+use crate::limits::{COMMIT_CHARS_MAX, EPOCH_MAX, REMOVES_MAX};
 use crate::refusal::Refusal;
 
 /// From a connection that names its `device_id`. The bytes are of MLS (RFC 9420), and the server reads none of them.
@@ -17,8 +17,7 @@ use crate::refusal::Refusal;
     derive(schemars::JsonSchema),
     schemars(extend(
         "if" = {"properties": {"epoch": {"const": 0}}},
-        "then" = {"not": {"anyOf": [{"required": ["commit"]}, {"required": ["removes"]}]}},
-        "else" = {"not": {"required": ["removes"]}}
+        "then" = {"not": {"required": ["commit"]}}
     ))
 )]
 pub struct CommitRequest {
@@ -32,20 +31,24 @@ pub struct CommitRequest {
     /// Left out of a birth, which begins with new keys. Epoch 0 ends with a birth.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
-    pub commit: Option<Carried>,
+    pub commit: Option<Box<Carried>>,
     /// For the devices that it adds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
-    pub welcome: Option<Carried>,
+    pub welcome: Option<Box<Carried>>,
     /// The group info of the epoch that begins.
     #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
     pub group_info: Bytes,
     /// The tree of that epoch.
     #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
-    pub tree: Carried,
-    /// The users who left since the last commits.
+    pub tree: Box<Carried>,
+    /// In a group: the users who left since the last commits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub removes: Vec<crate::UserId>,
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(min = 1, max = REMOVES_MAX), extend("uniqueItems" = true))
+    )]
+    pub removes: Vec<UserId>,
 }
 
 /// The commit is stored, as a silent entry.
@@ -64,32 +67,26 @@ impl CommitRequest {
         let target = Target::parse(fields)?;
         let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
         let epoch = fields.integer("epoch", 0, EPOCH_MAX - 1)?.ok_or_else(|| fields.missing("epoch"))?;
-        if fields.get("removes").is_some() {
+        let removes = fields.users("removes", 1, REMOVES_MAX)?.unwrap_or_default();
+        let of_group = |id: &ConversationId| id.kind() == ConversationKind::Group;
+        if !removes.is_empty() && !matches!(&target, Target::Conversation(id) if of_group(id)) {
             return Err(fields.wrong("removes", "must be left out: this is not a group"));
         }
-        let mut chars = 0;
-        let mut bytes = |field| {
-            chars += fields.text(field)?.len();
-            if chars > COMMIT_CHARS_MAX {
-                let problem = "commit, welcome, group_info and tree must have at most 24,576 characters together";
-                return Err(Refusal::TooLarge { field, problem: problem.into() });
-            }
-            fields.bytes(field, COMMIT_CHARS_MAX)
-        };
-        let commit = fields.get("commit").is_some().then(|| bytes("commit")).transpose()?;
+        let mut parts = CarriedParts::of(fields);
+        let commit = parts.optional("commit")?;
         if commit.is_some() && epoch == 0 {
             return Err(fields.wrong("commit", "must be left out at epoch 0: the conversation has no keys yet"));
         }
-        let welcome = fields.get("welcome").is_some().then(|| bytes("welcome")).transpose()?;
+        let welcome = parts.optional("welcome")?;
         Ok(Self {
             target,
             client_msg_id,
             epoch,
-            commit: commit.map(Carried::Bytes),
-            welcome: welcome.map(Carried::Bytes),
-            group_info: bytes("group_info")?,
-            tree: Carried::Bytes(bytes("tree")?),
-            removes: vec![],
+            commit: commit.map(Box::new),
+            welcome: welcome.map(Box::new),
+            group_info: parts.bytes("group_info")?,
+            tree: Box::new(parts.take("tree")?),
+            removes,
         })
     }
 }

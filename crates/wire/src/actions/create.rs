@@ -40,6 +40,10 @@ pub struct CreateRequest {
     /// In a channel only: the users who may join by themselves. Default: no user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join: Option<JoinBy>,
+    /// In a group only: encrypted messages only, from the first on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
+    pub encrypted: bool,
 }
 
 /// The group is there, and its first entry says so.
@@ -63,6 +67,10 @@ impl CreateRequest {
             ConversationKind::Channel => AllowedTo::Admins,
             ConversationKind::Direct | ConversationKind::Group => AllowedTo::All,
         };
+        let encrypted = fields.boolean("encrypted")?.unwrap_or_default();
+        if encrypted && !ConversationKind::is_group(&kind) {
+            return Err(fields.wrong("encrypted", "must be left out: a channel is not encrypted"));
+        }
         Ok(Self {
             client_msg_id,
             kind,
@@ -72,6 +80,7 @@ impl CreateRequest {
             post: allowed_to(fields, "post")?.unwrap_or(unsaid),
             add: allowed_to(fields, "add")?.unwrap_or(unsaid),
             join: join_by(fields)?,
+            encrypted,
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::add::Rekeyed;
 use super::send::SendResult;
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, ConversationId, UserId};
@@ -16,7 +17,7 @@ pub struct RemoveRequest {
     pub user_id: UserId,
     /// In a sealed group. Left out: as a leave.
     #[serde(flatten)]
-    pub keys: Option<super::add::Rekeyed>,
+    pub keys: Option<Box<Rekeyed>>,
 }
 
 /// The removal is stored, as an entry, which is the last that the user gets.
@@ -29,6 +30,7 @@ impl RemoveRequest {
         let conversation_id = fields.required("conversation_id", ConversationId::parse)?;
         let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
         let user_id = fields.required("user_id", UserId::parse)?;
-        Ok(Self { conversation_id, client_msg_id, user_id, keys: None })
+        let keys = Rekeyed::parse(fields, false)?.map(Box::new);
+        Ok(Self { conversation_id, client_msg_id, user_id, keys })
     }
 }
