@@ -218,7 +218,7 @@ impl Group {
         Ok((moved, pending))
     }
 
-    /// Follows another's commit. `named`: the users that an entry of kind `system` adds and removes.
+    /// Follows another's commit. `named`: the users that the entry names, in a group.
     pub fn follow(&self, entry: Entry<'_>, bytes: &[u8], named: Option<Named<'_>>) -> Result<Followed> {
         let before = Tree::read(self.tree())?;
         let (store, mut group) = self.load_in()?;
@@ -231,7 +231,7 @@ impl Group {
         };
         ensure(own_mark, Error::Profile("the mark is of another epoch"))?;
         let Some(kind) = judge::kind(&commit)? else {
-            judge::removal(&before, &commit, group.current_member_index(), entry)?;
+            judge::removal(&before, &commit, group.current_member_index(), entry, named)?;
             return Ok(Followed::Removed);
         };
         let next = Self::new(&store, &mut group)?;

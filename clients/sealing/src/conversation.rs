@@ -18,6 +18,7 @@ pub(crate) const NO_MARK: Mark = [0; MARK_BYTES];
 pub struct Conversation {
     id: ConversationId,
     members: BTreeSet<UserId>,
+    former: BTreeSet<UserId>,
     is_direct: bool,
 }
 
@@ -26,13 +27,26 @@ impl Conversation {
     /// says.
     pub fn direct(one: &UserId, other: &UserId) -> Self {
         let members = BTreeSet::from([one.clone(), other.clone()]);
-        Self { id: direct_conversation_id(one, other), members, is_direct: true }
+        Self { id: direct_conversation_id(one, other), members, former: BTreeSet::new(), is_direct: true }
     }
 
     /// Returns a group with its members, as the log has them at the entry in question.
     pub fn group(id: ConversationId, members: BTreeSet<UserId>) -> Result<Self> {
         ensure(id.is_group(), Error::Misplaced("the conversation is no group"))?;
-        Ok(Self { id, members, is_direct: false })
+        Ok(Self { id, members, former: BTreeSet::new(), is_direct: false })
+    }
+
+    /// Names users who have left the group before the entry in question, as far as this device has seen it.
+    #[must_use]
+    pub fn without(self, former: BTreeSet<UserId>) -> Self {
+        Self { former, ..self }
+    }
+
+    /// Adds members, as an entry that this device makes does.
+    #[must_use]
+    pub(crate) fn with(mut self, users: &[UserId]) -> Self {
+        self.members.extend(users.iter().cloned());
+        self
     }
 
     /// Returns the id.
@@ -43,6 +57,11 @@ impl Conversation {
     /// Returns whether the user is a member.
     pub fn has(&self, user: &UserId) -> bool {
         self.members.contains(user)
+    }
+
+    /// Returns whether the log of this device shows that the user left.
+    pub(crate) fn has_lost(&self, user: &UserId) -> bool {
+        self.former.contains(user)
     }
 
     pub(crate) fn is_direct(&self) -> bool {

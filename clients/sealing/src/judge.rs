@@ -40,13 +40,21 @@ pub struct Change {
     pub client_msg_id: Option<ClientMsgId>,
 }
 
-/// The users that a system entry names.
+/// The users that an entry of a group names.
 #[derive(Clone, Copy, Debug)]
-pub struct Named<'a> {
-    /// The users who were added.
-    pub added: &'a BTreeSet<UserId>,
-    /// The users who were removed.
-    pub removed: &'a BTreeSet<UserId>,
+pub enum Named<'a> {
+    /// A system entry.
+    System {
+        /// The users who were added.
+        added: &'a BTreeSet<UserId>,
+        /// The users who were removed.
+        removed: &'a BTreeSet<UserId>,
+    },
+    /// A commit.
+    Commit {
+        /// The former members whose devices it removes.
+        removes: &'a BTreeSet<UserId>,
+    },
 }
 
 /// Checks the tree of a birth: the leaves are of members.
@@ -56,13 +64,34 @@ pub(crate) fn birth(tree: &Tree, conversation: &Conversation) -> Result<()> {
     ensure(tree.strangers(conversation).is_empty(), Error::Profile("a leaf is of no member"))
 }
 
-/// Checks the tree that a device joins. A group may still have the leaf of a user who left, until the next commit.
+/// Checks the tree that a device joins. A group may still have the leaf of a user who left, until the next commit. A device
+/// that comes later does not see who was a member at a birth, and refuses those alone who left before it by its log.
 pub(crate) fn join(tree: &Tree, conversation: &Conversation, is_birth: bool) -> Result<()> {
-    if is_birth || conversation.is_direct() {
+    if conversation.is_direct() {
         return birth(tree, conversation);
     }
     tree.check()?;
-    Tree::verify(tree.leaves.values())
+    Tree::verify(tree.leaves.values())?;
+    let is_former = |leaf: &Leaf| conversation.has_lost(&leaf.credential.user);
+    ensure(!is_birth || !tree.leaves.values().any(is_former), Error::Profile("a leaf is of no member"))
+}
+
+/// Checks the tree of a birth that ends an epoch in which the device has a part, and so a log: it knows all members.
+pub(crate) fn reset(before: &Tree, after: &Tree, conversation: &Conversation) -> Result<()> {
+    are_members(after.leaves.values(), before, conversation)
+}
+
+/// A device that joined later may not know of a member, whose leaf it sees.
+fn are_members<'a>(
+    leaves: impl IntoIterator<Item = &'a Leaf>,
+    before: &Tree,
+    conversation: &Conversation,
+) -> Result<()> {
+    let is_member = |user: &UserId| {
+        conversation.has(user) || (!conversation.is_direct() && !conversation.has_lost(user) && before.has_user(user))
+    };
+    let are_members = leaves.into_iter().all(|leaf| is_member(&leaf.credential.user));
+    ensure(are_members, Error::Profile("the commit adds a stranger"))
 }
 
 /// Checks that a leaf is this device's.
@@ -126,8 +155,7 @@ pub(crate) fn commit(before: &Tree, after: &Tree, kind: Kind, by: u32, conversat
         (gone, fresh)
     };
     Tree::verify(fresh.iter().copied())?;
-    let are_members = fresh.iter().all(|leaf| conversation.has(&leaf.credential.user));
-    ensure(are_members, Error::Profile("the commit adds a stranger"))?;
+    are_members(fresh.iter().copied(), before, conversation)?;
     let names = |leaves: Vec<&Leaf>| leaves.into_iter().map(|leaf| leaf.credential.clone()).collect();
     let by = by.credential.clone();
     Ok(Change { kind, by, added: names(fresh), removed: names(gone), client_msg_id: None })
@@ -161,22 +189,51 @@ pub(crate) fn entry(
     named: Option<Named<'_>>,
 ) -> Result<()> {
     check_sender(&change.by.user, before, after, entry)?;
-    let Some(named) = named else { return Ok(()) };
-    let are_named =
-        |devices: &[Credential], users: &BTreeSet<UserId>| devices.iter().all(|leaf| users.contains(&leaf.user));
-    let is_said = are_named(&change.added, named.added) && are_named(&change.removed, named.removed);
-    ensure(is_said, Error::Misplaced("the entry does not name whom the commit adds or removes"))?;
-    let are_gone = named.removed.iter().all(|user| !after.has_user(user));
-    let are_here = named.added.iter().all(|user| after.has_user(user));
-    ensure(are_gone && are_here, Error::Misplaced("the commit does not do what the entry names"))
+    match named {
+        None => Ok(()),
+        Some(Named::System { added, removed }) => {
+            let are_named = |devices: &[Credential], users: &BTreeSet<UserId>| {
+                devices.iter().all(|leaf| users.contains(&leaf.user))
+            };
+            let is_said = are_named(&change.added, added) && are_named(&change.removed, removed);
+            ensure(is_said, Error::Misplaced("the entry does not name whom the commit adds or removes"))?;
+            let is_done =
+                removed.iter().all(|user| !after.has_user(user)) && added.iter().all(|user| after.has_user(user));
+            ensure(is_done, Error::Misplaced("the commit does not do what the entry names"))
+        }
+        Some(Named::Commit { removes }) => {
+            let may_go = |leaf: &Credential| may_go(&leaf.user, &change.by.user, removes, entry);
+            ensure(change.removed.iter().all(may_go), Error::Misplaced("the commit removes a member"))?;
+            let are_gone = removes.iter().all(|user| !after.has_user(user));
+            ensure(are_gone, Error::Misplaced("the commit does not remove whom its entry names"))
+        }
+    }
+}
+
+/// A commit without a system entry removes lost devices of its author, and former members whom it names.
+fn may_go(user: &UserId, by: &UserId, removes: &BTreeSet<UserId>, entry: Entry<'_>) -> bool {
+    user == by || (removes.contains(user) && !entry.conversation.has(user))
 }
 
 /// Checks a commit that removed this device, which does not see the outcome. `own`: the place of the device's leaf.
-pub(crate) fn removal(before: &Tree, commit: &CommitMessageDescription, own: u32, entry: Entry<'_>) -> Result<()> {
+pub(crate) fn removal(
+    before: &Tree,
+    commit: &CommitMessageDescription,
+    own: u32,
+    entry: Entry<'_>,
+    named: Option<Named<'_>>,
+) -> Result<()> {
     // The library lets a join remove a leaf of the same device only.
     let place = if commit.is_external { own } else { commit.committer };
     let by = before.leaves.get(&place).ok_or(Error::Profile("the author has no leaf"))?;
-    check_sender(&by.credential.user, before, before, entry)
+    check_sender(&by.credential.user, before, before, entry)?;
+    let me = &before.leaves.get(&own).ok_or(Error::Profile("the own leaf is another"))?.credential.user;
+    let is_said = match named {
+        None => true,
+        Some(Named::System { removed, .. }) => removed.contains(me),
+        Some(Named::Commit { removes }) => may_go(me, &by.credential.user, removes, entry),
+    };
+    ensure(is_said, Error::Misplaced("the commit removes a member"))
 }
 
 /// An erased user's entry has a new sender, who has no leaf, and keeps its bytes.

@@ -1,8 +1,11 @@
-//! The whole encryption of one device, for direct conversations: its keys, its groups and the identities of others.
+//! The whole encryption of one device: its keys, its conversations and the identities of others.
 
 mod commits;
 mod directory;
+mod files;
 mod people;
+mod roll;
+mod roster;
 mod rows;
 mod said;
 mod seat;
@@ -16,7 +19,10 @@ use serde_json::Value;
 use wire::{Action, Bytes, ClientMsgId, ConversationId, DeviceId, Problem, Seq, UserId};
 use zeroize::Zeroizing;
 
-pub use said::{Answered, Lock, Notice, OwnDevice, Readiness, RequestKey, Sealed, Shown, Taken, Why};
+pub use said::{
+    Answered, Fetch, Lock, Notice, OwnDevice, Part, Party, Prepared, Readiness, RequestKey, Roll, Sealed, Shown, Taken,
+    Upload, Why,
+};
 
 use crate::conversation::Conversation;
 use crate::envelope::Envelope;
@@ -140,8 +146,9 @@ impl Keyring {
             } else if let Some(id) = name.strip_prefix(rows::SEAT) {
                 let tree = rows.get(&format!("{}{id}", rows::TREE));
                 let pending = rows.get(&format!("{}{id}", rows::PENDING));
+                let roster = rows.get(&format!("{}{id}", rows::ROSTER));
                 let row: SeatRow = rows::read(bytes)?;
-                let seat = if is_same { Seat::read(row, tree, pending)? } else { Seat::outside(row) };
+                let seat = if is_same { Seat::read(row, tree, pending, roster)? } else { Seat::outside(row) };
                 let id = ConversationId::parse(id).map_err(|_| Error::State("seat"))?;
                 self.busy.insert(id.clone());
                 self.seats.insert(id, seat);
@@ -174,8 +181,10 @@ impl Keyring {
             return Some(Zeroizing::new(seat(id)?.group.as_ref()?.tree().to_vec()));
         }
         if let Some(id) = name.strip_prefix(rows::PENDING) {
-            let (kind, pending) = seat(id)?.pending.as_ref()?;
-            return Some(rows::write(&rows::PendingRow::of(*kind, pending)));
+            return Some(rows::write(&rows::PendingRow::of(seat(id)?.pending.as_ref()?)));
+        }
+        if let Some(id) = name.strip_prefix(rows::ROSTER) {
+            return Some(rows::write(seat(id)?.roster.as_ref()?));
         }
         self.sealed.get(name).map(rows::write)
     }
@@ -232,7 +241,8 @@ impl Keyring {
             RequestKey::GroupInfo(id)
             | RequestKey::Birth(id, _)
             | RequestKey::Claim(id, _)
-            | RequestKey::Commit(id, _) => {
+            | RequestKey::Commit(id, _)
+            | RequestKey::Members(id, _) => {
                 entry = self.seat_answered(id, key, result, now_ms);
                 self.advance(id, now_ms);
             }
@@ -249,8 +259,8 @@ impl Keyring {
     // -- Sending ------------------------------------------------------------------------------------------------------
 
     /// Takes part in a sealed conversation of the chat list. The caller paces the calls.
-    pub fn met(&mut self, peer: &UserId, now_ms: u64) {
-        let id = self.seat_of(peer);
+    pub fn met(&mut self, with: impl Into<Party>, now_ms: u64) {
+        let id = self.seat_of(with.into());
         if let Some(seat) = self.seats.get_mut(&id)
             && seat.group.is_none()
             && !seat.row.removed
@@ -262,10 +272,10 @@ impl Keyring {
         self.advance(&id, now_ms);
     }
 
-    /// Returns whether a message to this user can be sealed, and begins what is missing.
-    pub fn prepare(&mut self, peer: &UserId, now_ms: u64) -> Readiness {
-        let id = self.seat_of(peer);
-        if let Some(user) = self.held(peer) {
+    /// Returns whether a message in this conversation can be sealed, and begins what is missing.
+    pub fn prepare(&mut self, with: impl Into<Party>, now_ms: u64) -> Readiness {
+        let id = self.seat_of(with.into());
+        if let Some(user) = self.held_in(&id) {
             return Readiness::Held(user);
         }
         let Some(seat) = self.seats.get_mut(&id) else { return Readiness::Waits };
@@ -281,30 +291,37 @@ impl Keyring {
             seat.row.removed = false;
             seat.look(rows::Aim::Write);
             self.touch(&id);
+        } else if seat.has_left_over() {
+            seat.rekeys = true;
+            self.touch(&id);
         } else if !seat.row.renew && seat.is_old(now_ms) {
             seat.row.renew = true;
             self.touch(&id);
         }
         self.advance(&id, now_ms);
-        let is_ready = self.seats.get(&id).is_some_and(Seat::is_ready);
+        let is_ready = self.seats.get(&id).is_some_and(|seat| seat.is_ready() && !seat.lacks_roster(&id));
         if is_ready { Readiness::Ready } else { Readiness::Waits }
     }
 
     /// Returns the bytes that this message has already. The client sends them unchanged, whatever
-    /// [`prepare`](Self::prepare) returns.
-    pub fn sealed(&self, peer: &UserId, client_msg_id: &ClientMsgId) -> Option<Sealed> {
-        let conversation = Conversation::direct(self.me(), peer);
-        self.sealed.get(&sealed_name(conversation.id(), client_msg_id)).map(|row| row.sealed.clone())
+    /// [`prepare`](Self::prepare) returns. After `rekey_required` they wait for the commit.
+    pub fn sealed(&self, with: impl Into<Party>, client_msg_id: &ClientMsgId) -> Option<Sealed> {
+        let row = self.sealed.get(&sealed_name(&self.id_of(&with.into()), client_msg_id));
+        row.filter(|row| !row.refused).map(|row| row.sealed.clone())
     }
 
     /// Seals a message, after [`Readiness::Ready`], or returns the bytes that it has already.
-    pub fn seal(&mut self, peer: &UserId, client_msg_id: &ClientMsgId, envelope: &Envelope) -> Result<Sealed> {
-        if let Some(sealed) = self.sealed(peer, client_msg_id) {
-            return Ok(sealed);
+    pub fn seal(&mut self, with: impl Into<Party>, client_msg_id: &ClientMsgId, envelope: &Envelope) -> Result<Sealed> {
+        let id = self.id_of(&with.into());
+        let name = sealed_name(&id, client_msg_id);
+        if let Some(row) = self.sealed.get_mut(&name) {
+            // They may be stored: only `stale_epoch` ends them.
+            row.refused = false;
+            self.changed.insert(name);
+            return Ok(row.sealed.clone());
         }
-        ensure(self.held(peer).is_none(), Error::State("the identity of a verified user changed"))?;
-        let conversation = Conversation::direct(self.me(), peer);
-        let id = conversation.id().clone();
+        ensure(self.held_in(&id).is_none(), Error::State("the identity of a verified user changed"))?;
+        let conversation = self.conversation(&id).ok_or(Error::State("not ready"))?;
         let seat = self.seats.get_mut(&id).filter(|seat| seat.is_ready()).ok_or(Error::State("not ready"))?;
         let group = seat.group.as_ref().ok_or(Error::State("not ready"))?;
         let epoch = group.epoch(&conversation)?;
@@ -318,8 +335,8 @@ impl Keyring {
             client_msg_id: client_msg_id.clone(),
             sealed: sealed.clone(),
             seq: None,
+            refused: false,
         };
-        let name = sealed_name(&id, client_msg_id);
         self.sealed.insert(name.clone(), row);
         self.changed.insert(name);
         self.touch(&id);
@@ -327,8 +344,15 @@ impl Keyring {
     }
 
     /// Takes `stale_epoch`: the message was not stored, and its bytes go. The log is due up to `last_seq`.
-    pub fn stale(&mut self, peer: &UserId, client_msg_id: &ClientMsgId, epoch: u64, last_seq: Seq, now_ms: u64) {
-        let id = self.seat_of(peer);
+    pub fn stale(
+        &mut self,
+        with: impl Into<Party>,
+        client_msg_id: &ClientMsgId,
+        epoch: u64,
+        last_seq: Seq,
+        now_ms: u64,
+    ) {
+        let id = self.seat_of(with.into());
         self.drop_sealed(&sealed_name(&id, client_msg_id));
         if let Some(seat) = self.seats.get_mut(&id) {
             seat.is_behind(epoch, last_seq.value());
@@ -337,11 +361,23 @@ impl Keyring {
         self.advance(&id, now_ms);
     }
 
+    /// Takes `rekey_required`: users have left, and the message was not stored. Its bytes wait for a commit without them.
+    pub fn rekey(&mut self, with: impl Into<Party>, client_msg_id: &ClientMsgId, left: &[UserId], now_ms: u64) {
+        let id = self.seat_of(with.into());
+        let name = sealed_name(&id, client_msg_id);
+        if let Some(row) = self.sealed.get_mut(&name) {
+            row.refused = true;
+            self.changed.insert(name);
+        }
+        self.must_rekey(&id, left, now_ms);
+        self.advance(&id, now_ms);
+    }
+
     /// Takes the end of a message: stored at this place, or refused for good. The keyring deletes the bytes once its
     /// position is there.
-    pub fn sent(&mut self, peer: &UserId, client_msg_id: &ClientMsgId, seq: Option<Seq>, now_ms: u64) {
-        let conversation = Conversation::direct(self.me(), peer);
-        let name = sealed_name(conversation.id(), client_msg_id);
+    pub fn sent(&mut self, with: impl Into<Party>, client_msg_id: &ClientMsgId, seq: Option<Seq>, now_ms: u64) {
+        let id = self.id_of(&with.into());
+        let name = sealed_name(&id, client_msg_id);
         match (seq, self.sealed.get_mut(&name)) {
             (Some(seq), Some(row)) => {
                 row.seq = Some(seq.value());
@@ -349,8 +385,8 @@ impl Keyring {
             }
             _ => self.drop_sealed(&name),
         }
-        self.settle(conversation.id(), now_ms);
-        self.advance(conversation.id(), now_ms);
+        self.settle(&id, now_ms);
+        self.advance(&id, now_ms);
     }
 
     fn drop_sealed(&mut self, name: &str) {
@@ -365,10 +401,20 @@ impl Keyring {
         self.identity.user()
     }
 
-    /// Returns the place of a conversation with this user, which is made if there is none.
-    fn seat_of(&mut self, peer: &UserId) -> ConversationId {
-        let id = Conversation::direct(self.me(), peer).id().clone();
-        self.seats.entry(id.clone()).or_default().row.peer = Some(peer.clone());
+    fn id_of(&self, with: &Party) -> ConversationId {
+        match with {
+            Party::User(peer) => Conversation::direct(self.me(), peer).id().clone(),
+            Party::Conversation(id) => id.clone(),
+        }
+    }
+
+    /// Returns the conversation, whose place is made if there is none.
+    fn seat_of(&mut self, with: Party) -> ConversationId {
+        let id = self.id_of(&with);
+        let seat = self.seats.entry(id.clone()).or_default();
+        if let Party::User(peer) = with {
+            seat.row.peer = Some(peer);
+        }
         id
     }
 

@@ -35,7 +35,10 @@ pub use error::{Error, Result};
 pub use group::{Group, Opened};
 pub use identity::{Credential, Device, Identity, PublicKey, SEED_BYTES};
 pub use judge::{Change, Kind, Named};
-pub use keyring::{Answered, Keyring, Lock, Notice, OwnDevice, Readiness, RequestKey, Sealed, Shown, Taken, Why};
+pub use keyring::{
+    Answered, Fetch, Keyring, Lock, Notice, OwnDevice, Part, Party, Prepared, Readiness, RequestKey, Roll, Sealed,
+    Shown, Taken, Upload, Why,
+};
 pub use package::{Asked, Checked, LAST_RESORT_LIFETIME_S, PACKAGE_LIFETIME_S, Package};
 pub use safety::{SafetyNumber, safety_number};
 

@@ -143,7 +143,7 @@ fn a_ghost_device_is_added_by_nobody() {
     // The server gives each user a device of its own making, beside theirs.
     for name in ["alice", "bob"] {
         let identity = Identity::import(user(name), &[7; 32]);
-        let mut ghost = Client::new(identity, "ghost", user("carol"), [8; 32]);
+        let mut ghost = Client::new(identity, "ghost", &user("carol"), [8; 32]);
         ghost.settle(&mut pair.server, pair.now_ms);
     }
     let bob = user("bob");
@@ -197,7 +197,7 @@ fn a_commit_that_was_left_out_is_followed_by_a_reset_once_a_day() {
     let before = resets(&pair);
     let mut commit = at(&pair.last(), pair.alice.turn.held + 1);
     (commit.kind, commit.epoch) = (Kind::Commit, Some(pair.server.epoch + 1));
-    commit.commit = Some(Bytes::from(vec![1, 2, 3]));
+    commit.commit = Some(wire::Carried::Bytes(vec![1, 2, 3].into()));
     let taken = pair.alice_takes(&commit);
     assert!(matches!(taken.notices[..], [Notice::Broken { .. }]));
     pair.alice.commit();

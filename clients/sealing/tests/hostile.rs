@@ -778,7 +778,7 @@ fn a_system_entry_names_whom_its_commit_adds_and_removes() {
             epoch: pending.epoch + 1,
             content: Content::Commit { commit: None, welcome: None },
         };
-        let named = Named { added: &named.0, removed: &named.1 };
+        let named = Named::System { added: &named.0, removed: &named.1 };
         let group = world.phones[1].group.as_ref().unwrap();
         group.follow(entry(&world.conversation, &logged), pending.commit.as_ref().unwrap(), Some(named)).is_ok()
     };

@@ -65,7 +65,7 @@ impl Walk {
         let peer = if name == "alice" { "bob" } else { "alice" };
         let device = format!("{name}-{}", self.names);
         let seed = town::seed(&mut self.random);
-        let mut client = Client::new(self.identities[name].clone(), &device, user(peer), seed);
+        let mut client = Client::new(self.identities[name].clone(), &device, &user(peer), seed);
         // The conversation is old to other devices of the user, or has never come to one.
         let delivered = self.server.log.len() as u64;
         client.turn.held = if self.random.bool() { delivered } else { 0 };
@@ -96,8 +96,8 @@ impl Walk {
                 self.met.new += 1;
             }
             975..982 => {
-                let peer = self.clients[by].peer.clone();
-                self.clients[by].keyring.reset(&peer, self.now_ms);
+                let peer = self.clients[by].with.clone();
+                self.clients[by].keyring.reset(peer, self.now_ms);
                 self.clients[by].commit();
                 self.met.resets += 1;
             }
@@ -174,7 +174,7 @@ impl Walk {
         let client = &self.clients[by];
         let (identity, device) = (client.identity.clone(), client.device.clone());
         let seed = town::seed(&mut self.random);
-        self.clients[by] = Client::new(identity, device.as_str(), client.peer.clone(), seed);
+        self.clients[by] = Client::new(identity, device.as_str(), client.with.clone(), seed);
         self.clients[by].settle(&mut self.server, self.now_ms);
         self.met.lost += 1;
     }

@@ -282,7 +282,7 @@ fn another_identity_is_told_and_holds_what_waits_for_a_verified_user() {
         // Bob loses all he has.
         pair.server.keys.retain(|(owner, _), _| *owner != bob);
         let identity = Identity::import(bob.clone(), &[7; 32]);
-        pair.bob = Client::new(identity, "new-phone", alice.clone(), [8; 32]);
+        pair.bob = Client::new(identity, "new-phone", &alice, [8; 32]);
         pair.bob_says("it's me");
         pair.settle();
         assert!(pair.alice.saved.notices.contains(&Notice::IdentityChanged { user: bob.clone() }));

@@ -138,7 +138,11 @@ impl Keyring {
                 self.changed.insert(rows::DEVICE.to_owned());
                 self.list_due = true;
             }
-            RequestKey::GroupInfo(_) | RequestKey::Birth(..) | RequestKey::Claim(..) | RequestKey::Commit(..) => {}
+            RequestKey::GroupInfo(_)
+            | RequestKey::Birth(..)
+            | RequestKey::Claim(..)
+            | RequestKey::Commit(..)
+            | RequestKey::Members(..) => {}
         }
     }
 

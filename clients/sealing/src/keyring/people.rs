@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use wire::{ConversationId, DeviceId, UserId};
 
 use super::rows::{self, PinRow};
-use super::said::{Lock, Notice, OwnDevice};
+use super::said::{Lock, Notice, OwnDevice, Party};
 use super::{Keyring, members};
-use crate::conversation::Conversation;
 use crate::identity::Credential;
 use crate::safety::{SafetyNumber, safety_number};
 
@@ -45,13 +44,26 @@ impl Keyring {
         self.pins.get(peer).filter(|pin| pin.offered.is_some()).map(|_| peer.clone())
     }
 
-    /// Returns the state of the conversation with a user.
-    pub fn lock(&self, peer: &UserId) -> Lock {
-        let conversation = Conversation::direct(self.me(), peer);
-        let Some(seat) = self.seats.get(conversation.id()).filter(|seat| seat.row.sealed_from > 0) else {
+    /// Returns a verified user with another identity in this conversation: messages wait for an
+    /// [`accept`](Self::accept).
+    pub(super) fn held_in(&self, id: &ConversationId) -> Option<UserId> {
+        let seat = self.seats.get(id)?;
+        if let Some(peer) = &seat.row.peer {
+            return self.held(peer);
+        }
+        let mut held = self.pins.iter().filter(|(_, pin)| pin.offered.is_some()).map(|(user, _)| user).peekable();
+        held.peek()?;
+        let users: BTreeSet<UserId> = members(seat.group.as_ref()).into_iter().map(|member| member.user).collect();
+        held.find(|user| users.contains(user)).cloned()
+    }
+
+    /// Returns the state of a conversation.
+    pub fn lock(&self, with: impl Into<Party>) -> Lock {
+        let id = self.id_of(&with.into());
+        let Some(seat) = self.seats.get(&id).filter(|seat| seat.row.sealed_from > 0) else {
             return Lock::Plain;
         };
-        if self.held(peer).is_some() {
+        if self.held_in(&id).is_some() {
             return Lock::Changed;
         }
         if seat.group.is_some() { Lock::Sealed } else { Lock::Joining }
@@ -107,7 +119,10 @@ impl Keyring {
         // The list of own devices has another now.
         self.list_due |= before.symmetric_difference(after).any(|member| member.user == me);
         let own = self.device.member();
-        let told = |member: &&Credential| !member.is_device(own);
+        // In a group, the system entry says who came and left.
+        let has = |members: &BTreeSet<Credential>, user: &UserId| members.iter().any(|member| member.user == *user);
+        let stays = |user: &UserId| !id.is_group() || (has(before, user) && has(after, user));
+        let told = |member: &&Credential| !member.is_device(own) && stays(&member.user);
         let names = |member: &Credential| (id.clone(), member.user.clone(), member.device.clone());
         let added = after
             .difference(before)

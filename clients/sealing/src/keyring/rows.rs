@@ -1,10 +1,10 @@
 //! The rows of a keyring: JSON with a version.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use wire::{Bytes, ClaimedUser, ClientMsgId, ConversationId, DeviceId, UserId};
+use wire::{Bytes, Carried, ClaimedUser, ClientMsgId, ConversationId, DeviceId, MediaId, UserId};
 use zeroize::Zeroizing;
 
 use crate::commit::Pending;
@@ -20,6 +20,8 @@ pub(super) const PIN: &str = "pin/";
 pub(super) const SEAT: &str = "seat/";
 pub(super) const TREE: &str = "tree/";
 pub(super) const PENDING: &str = "pending/";
+/// The members of a group.
+pub(super) const ROSTER: &str = "roster/";
 pub(super) const SEALED: &str = "sealed/";
 
 /// This device.
@@ -70,6 +72,9 @@ pub(super) struct SealedRow {
     pub(super) sealed: super::Sealed,
     /// The place of the message, once it is stored.
     pub(super) seq: Option<u64>,
+    /// The server takes nothing before a commit that names who left.
+    #[serde(default)]
+    pub(super) refused: bool,
 }
 
 /// The place of this device in a conversation.
@@ -103,6 +108,15 @@ pub(super) struct SeatRow {
     /// The lost devices that the next commit removes.
     pub(super) remove: BTreeSet<DeviceId>,
     pub(super) work: Work,
+    /// The users who left, by the server, and whom no commit has named.
+    #[serde(default)]
+    pub(super) unnamed: BTreeSet<UserId>,
+    /// The packages for the `add` with this id.
+    #[serde(default)]
+    pub(super) claimed: Option<(ClientMsgId, Vec<ClaimedUser>)>,
+    /// The last change of the members whose form is fixed: at this place, or without a commit.
+    #[serde(default)]
+    pub(super) rolled: Option<(ClientMsgId, Option<u64>)>,
 }
 
 /// The work of a seat.
@@ -120,6 +134,8 @@ pub(super) enum Work {
     Birth { aim: Aim, seq: u64 },
     /// Asks for packages, for a birth that ends this epoch.
     Claim { epoch: u64, by_itself: bool, claims: Vec<Claim> },
+    /// Asks for the packages of users whom the `add` with this id adds to a group.
+    ClaimNew { adds: ClientMsgId, claims: Vec<Claim> },
     /// The commit of the row `pending/`.
     Commit { landed: Option<u64>, stale: bool },
 }
@@ -145,9 +161,79 @@ pub(super) struct Claim {
 }
 
 /// A commit that waits for its entry.
+pub(super) struct Waiting {
+    pub(super) kind: PendingKind,
+    pub(super) commit: Pending,
+    /// The former members whom it names.
+    pub(super) removes: BTreeSet<UserId>,
+    /// The users whom its system entry adds or removes.
+    pub(super) users: Vec<UserId>,
+    /// The parts that are uploaded, since they don't fit in the frame.
+    pub(super) files: BTreeMap<Part, Option<MediaId>>,
+}
+
+/// A part of a commit that can be an uploaded file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// The commit.
+    Commit,
+    /// The Welcome.
+    Welcome,
+    /// The tree.
+    Tree,
+}
+
+impl Waiting {
+    pub(super) fn new(kind: PendingKind, commit: Pending) -> Self {
+        let mut waiting = Self { kind, commit, removes: BTreeSet::new(), users: vec![], files: BTreeMap::new() };
+        let chars = |bytes: usize| bytes.div_ceil(3) * 4;
+        let mut parts: Vec<(usize, Part)> = [Part::Commit, Part::Welcome, Part::Tree]
+            .iter()
+            .filter_map(|part| Some((chars(waiting.part(*part)?.len()), *part)))
+            .collect();
+        parts.sort_unstable();
+        let mut sum = chars(waiting.commit.group_info.len()) + parts.iter().map(|(chars, _)| chars).sum::<usize>();
+        while sum > wire::limits::COMMIT_CHARS_MAX
+            && let Some((chars, part)) = parts.pop()
+        {
+            sum -= chars;
+            waiting.files.insert(part, None);
+        }
+        waiting
+    }
+
+    /// Returns the bytes of a part.
+    pub(super) fn part(&self, part: Part) -> Option<&[u8]> {
+        match part {
+            Part::Commit => self.commit.commit.as_deref(),
+            Part::Welcome => self.commit.welcome.as_deref(),
+            Part::Tree => Some(self.commit.next.tree()),
+        }
+    }
+
+    /// Returns a part as the request has it, once it is uploaded.
+    pub(super) fn carried(&self, part: Part) -> Option<Carried> {
+        match self.files.get(&part) {
+            None => Some(Carried::Bytes(self.part(part)?.to_vec().into())),
+            Some(media_id) => Some(Carried::File { media_id: media_id.clone()?, bytes: None, sha256: None }),
+        }
+    }
+
+    pub(super) fn is_uploaded(&self) -> bool {
+        self.files.values().all(Option::is_some)
+    }
+}
+
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct PendingRow {
-    pub(super) kind: PendingKind,
+    kind: PendingKind,
+    #[serde(default)]
+    removes: BTreeSet<UserId>,
+    #[serde(default)]
+    users: Vec<UserId>,
+    #[serde(default)]
+    files: Vec<(Part, Option<MediaId>)>,
     client_msg_id: ClientMsgId,
     epoch: u64,
     commit: Option<Bytes>,
@@ -165,15 +251,23 @@ pub(super) enum PendingKind {
         by_itself: bool,
     },
     Join,
-    /// An update or a remove.
+    /// An update or a remove of lost devices and former members.
     Change,
+    /// An `add` of members.
+    Add,
+    /// A `remove` of a member.
+    Remove,
 }
 
 impl PendingRow {
-    pub(super) fn of(kind: PendingKind, pending: &Pending) -> Self {
+    pub(super) fn of(waiting: &Waiting) -> Self {
         let bytes = |bytes: &Option<Vec<u8>>| bytes.clone().map(Bytes::from);
+        let pending = &waiting.commit;
         Self {
-            kind,
+            kind: waiting.kind,
+            removes: waiting.removes.clone(),
+            users: waiting.users.clone(),
+            files: waiting.files.clone().into_iter().collect(),
             client_msg_id: pending.client_msg_id.clone(),
             epoch: pending.epoch,
             commit: bytes(&pending.commit),
@@ -184,16 +278,18 @@ impl PendingRow {
         }
     }
 
-    pub(super) fn pending(self) -> Result<Pending> {
+    pub(super) fn waiting(self) -> Result<Waiting> {
         let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.as_slice().to_vec());
-        Ok(Pending {
+        let (kind, removes, users, files) = (self.kind, self.removes, self.users, self.files.into_iter().collect());
+        let commit = Pending {
             client_msg_id: self.client_msg_id,
             epoch: self.epoch,
             commit: bytes(self.commit),
             welcome: bytes(self.welcome),
             group_info: self.group_info.as_slice().to_vec(),
             next: Group::from_stored(self.state.as_slice().to_vec(), self.tree.as_slice().to_vec())?,
-        })
+        };
+        Ok(Waiting { kind, commit, removes, users, files })
     }
 }
 

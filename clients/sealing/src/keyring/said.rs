@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wire::{ClientMsgId, ConversationId, DeviceId, Emoji, Kind, Message, Seq, Timestamp, UserId};
+use wire::{ClientMsgId, ConversationId, DeviceId, Emoji, Kind, MediaId, Message, Rekeyed, Seq, Timestamp, UserId};
 
+pub use super::rows::Part;
 use crate::envelope::Envelope;
 
 /// The name of a request, for its answer. A repetition has the same name and the same fields.
@@ -23,6 +24,8 @@ pub enum RequestKey {
     Claim(ConversationId, ClientMsgId),
     /// `commit` in this conversation.
     Commit(ConversationId, ClientMsgId),
+    /// `members` of this group, from here on.
+    Members(ConversationId, Option<UserId>),
 }
 
 impl RequestKey {
@@ -30,9 +33,86 @@ impl RequestKey {
     pub fn conversation(&self) -> Option<&ConversationId> {
         match self {
             Self::ListKeys | Self::PublishKeys | Self::RemoveKeys(_) => None,
-            Self::GroupInfo(id) | Self::Birth(id, _) | Self::Claim(id, _) | Self::Commit(id, _) => Some(id),
+            Self::GroupInfo(id)
+            | Self::Birth(id, _)
+            | Self::Claim(id, _)
+            | Self::Commit(id, _)
+            | Self::Members(id, _) => Some(id),
         }
     }
+}
+
+/// A conversation, by its other user or by its id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Party {
+    /// The direct conversation with this user.
+    User(UserId),
+    /// The conversation with this id, such as a group.
+    Conversation(ConversationId),
+}
+
+impl From<&UserId> for Party {
+    fn from(user: &UserId) -> Self {
+        Self::User(user.clone())
+    }
+}
+
+impl From<&ConversationId> for Party {
+    fn from(id: &ConversationId) -> Self {
+        Self::Conversation(id.clone())
+    }
+}
+
+/// A change of a group's members.
+#[derive(Clone, Copy, Debug)]
+pub enum Roll<'a> {
+    /// Adds users.
+    Add(&'a [UserId]),
+    /// Removes a member.
+    Remove(&'a UserId),
+}
+
+/// How a change of a group's members leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prepared {
+    /// As it is: the group is not encrypted, or this device has no part in it.
+    Plain,
+    /// With this commit.
+    Ready(Box<Rekeyed>),
+    /// No more: the log has its entry.
+    Stored(Seq),
+    /// Not now: requests are under way.
+    Waits,
+    /// Not before the user accepts the new identity of this verified user.
+    Held(UserId),
+    /// Never. The code, such as `no_keys`, and the users whom it is about.
+    Refused(String, Vec<UserId>),
+}
+
+/// A part of a commit, for an upload of kind `sealed`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Upload {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The commit.
+    pub client_msg_id: ClientMsgId,
+    /// The part.
+    pub part: Part,
+    /// The bytes, as they are.
+    pub bytes: Vec<u8>,
+}
+
+/// A file to download.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fetch {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The file.
+    pub media_id: MediaId,
+    /// Its length.
+    pub bytes: u64,
+    /// The digest of its bytes, in base64.
+    pub sha256: String,
 }
 
 /// The outcome of an entry.
@@ -143,6 +223,13 @@ pub enum Notice {
         conversation_id: ConversationId,
         /// How many there were.
         count: u64,
+    },
+    /// These members have no device with keys, and can't read the group.
+    WithoutKeys {
+        /// The group.
+        conversation_id: ConversationId,
+        /// The members.
+        users: Vec<UserId>,
     },
     /// The device joined by its last resort, while the directory had other packages of it.
     LastResort {

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::rows::{self, Aim, PendingKind, PendingRow, SeatRow, Work};
+use wire::{ClientMsgId, ConversationId, UserId};
+
+use super::files::Files;
+use super::roster::{Pages, Roster};
+use super::rows::{self, Aim, PendingRow, SeatRow, Waiting, Work};
 use super::{DAY_MS, OWN_MESSAGES, REFUSED_MS};
-use crate::commit::Pending;
 use crate::error::{Error, Result};
 use crate::group::Group;
 
@@ -13,25 +16,46 @@ pub(super) struct Seat {
     /// Without the state, which is the group's.
     pub(super) row: SeatRow,
     pub(super) group: Option<Group>,
-    pub(super) pending: Option<(PendingKind, Pending)>,
+    pub(super) pending: Option<Waiting>,
+    /// The members of a group, once they are loaded.
+    pub(super) roster: Option<Roster>,
+    pub(super) pages: Pages,
+    /// The users with a leaf who are no members. While there is one, nothing is sealed.
+    pub(super) strangers: BTreeSet<UserId>,
+    /// The files that the next step needs.
+    pub(super) files: Files,
+    /// The server's refusal of the `add` with this id, and of which users.
+    pub(super) not_added: Option<(ClientMsgId, String, Vec<UserId>)>,
     /// The code of the server's refusal, and its end.
     pub(super) refused: Option<(String, u64)>,
     /// The next request waits until then.
     pub(super) not_before: u64,
+    /// The user writes: a commit removes who left before.
+    pub(super) rekeys: bool,
     /// How often in a row a join or a birth was stale.
     tries: u32,
 }
 
 impl Seat {
-    pub(super) fn read(mut row: SeatRow, tree: Option<&Vec<u8>>, pending: Option<&Vec<u8>>) -> Result<Self> {
+    pub(super) fn read(
+        mut row: SeatRow,
+        tree: Option<&Vec<u8>>,
+        pending: Option<&Vec<u8>>,
+        roster: Option<&Vec<u8>>,
+    ) -> Result<Self> {
         let group = match (row.state.take(), tree) {
             (Some(state), Some(tree)) => Some(Group::from_stored(state.as_slice().to_vec(), tree.clone())?),
             (None, _) => None,
             (Some(_), None) => return Err(Error::State("tree")),
         };
         let pending = pending.map(|bytes| rows::read::<PendingRow>(bytes)).transpose()?;
-        let pending = pending.map(|row| Ok::<_, Error>((row.kind, row.pending()?))).transpose()?;
-        Ok(Self { row, group, pending, ..Self::default() })
+        let pending = pending.map(PendingRow::waiting).transpose()?;
+        // Without a part in the conversation, the device may have missed entries.
+        let roster = roster.filter(|_| group.is_some()).map(|bytes| rows::read::<Roster>(bytes)).transpose()?;
+        let roster = roster.map(|roster| roster.from(row.position));
+        let mut seat = Self { row, group, pending, roster, ..Self::default() };
+        seat.count_strangers();
+        Ok(seat)
     }
 
     /// The place of a device that is new: it knows that the conversation is sealed.
@@ -49,12 +73,40 @@ impl Seat {
     }
 
     /// Nothing is under way, and the position is where the known log ends.
-    pub(super) fn is_ready(&self) -> bool {
+    pub(super) fn is_current(&self) -> bool {
         self.group.is_some() && self.is_idle() && self.row.position >= self.row.due
+    }
+
+    /// A message can be sealed.
+    pub(super) fn is_ready(&self) -> bool {
+        self.is_current() && !self.has_left_over()
+    }
+
+    /// The members of a group are not loaded, and a refusal does not say why.
+    pub(super) fn lacks_roster(&self, id: &ConversationId) -> bool {
+        id.is_group() && self.roster.is_none() && !self.row.removed && self.refused.is_none()
+    }
+
+    /// A commit is due that removes who left.
+    pub(super) fn has_left_over(&self) -> bool {
+        !self.strangers.is_empty() || !self.row.unnamed.is_empty()
+    }
+
+    /// Finds the users with a leaf who are no members, after a change of either.
+    pub(super) fn count_strangers(&mut self) {
+        self.strangers.clear();
+        let (Some(roster), Some(group)) = (&mut self.roster, &self.group) else { return };
+        let users: BTreeSet<UserId> =
+            group.members().unwrap_or_default().into_iter().map(|member| member.user).collect();
+        self.strangers = users.iter().filter(|user| !roster.has(user)).cloned().collect();
+        self.row.unnamed.retain(|user| !roster.has(user));
     }
 
     /// Nothing is to be done before the next input.
     pub(super) fn is_settled(&self) -> bool {
+        if self.files.are_missing() {
+            return false;
+        }
         let is_outside = self.row.sealed_from == 0 || self.row.removed;
         self.is_idle() && (self.group.is_some() || is_outside) && !self.row.renew && self.row.remove.is_empty()
     }
@@ -64,7 +116,7 @@ impl Seat {
         let looks = match self.row.work {
             Work::Look { aim, looked } => !looked && matches!(aim, Aim::Join | Aim::Write),
             Work::Birth { .. } => true,
-            Work::Idle | Work::Claim { .. } | Work::Commit { .. } => false,
+            Work::Idle | Work::Claim { .. } | Work::ClaimNew { .. } | Work::Commit { .. } => false,
         };
         looks && self.group.is_none()
     }
@@ -80,7 +132,11 @@ impl Seat {
         match &mut self.row.work {
             Work::Idle => self.row.work = Work::Look { aim: wanted, looked: false },
             Work::Look { aim, .. } | Work::Birth { aim, .. } if *aim == Aim::Join => *aim = wanted,
-            Work::Look { .. } | Work::Birth { .. } | Work::Claim { .. } | Work::Commit { .. } => {}
+            Work::Look { .. }
+            | Work::Birth { .. }
+            | Work::Claim { .. }
+            | Work::ClaimNew { .. }
+            | Work::Commit { .. } => {}
         }
     }
 
@@ -128,11 +184,13 @@ impl Seat {
     pub(super) fn wake_at(&self) -> Option<u64> {
         let repair = || self.row.reset_at_ms.filter(|_| self.row.broken && self.is_idle()).map(|at| at + DAY_MS);
         let refused = self.refused.as_ref().map(|(_, until)| *until);
-        refused.or_else(|| (self.not_before > 0).then_some(self.not_before)).or_else(repair)
+        let waits = refused.or_else(|| (self.not_before > 0).then_some(self.not_before)).or_else(repair);
+        waits.into_iter().chain(self.files.wake_at()).min()
     }
 
     /// Forgets what no longer holds anything up.
     pub(super) fn tick(&mut self, now_ms: u64) {
+        self.files.tick(now_ms);
         self.refused.take_if(|(_, until)| *until <= now_ms);
         if self.not_before <= now_ms {
             self.not_before = 0;

@@ -4,14 +4,14 @@ use wire::{ConversationId, Kind, Message, Seq, UserId};
 
 use super::rows::{Aim, Work};
 use super::said::{self, Notice, Shown, Taken, Why};
-use super::{Keyring, rows, sealed_name};
+use super::{Keyring, files, roster, rows, sealed_name};
 use crate::conversation::{Conversation, Entry};
 use crate::envelope::Envelope;
 use crate::error::Error;
 use crate::tree::Tree;
 
 impl Keyring {
-    /// Takes the next entry of a direct conversation, in the order of `seq` and without a gap above
+    /// Takes the next entry of a conversation, in the order of `seq` and without a gap above
     /// [`position`](Self::position).
     pub fn take(&mut self, message: &Message, now_ms: u64) -> Taken {
         let shown = self.shown(message, now_ms);
@@ -36,10 +36,11 @@ impl Keyring {
     fn shown(&mut self, message: &Message, now_ms: u64) -> Shown {
         let id = &message.conversation_id;
         let seq = message.seq.value();
-        if id.is_group() || id.is_channel() {
+        if id.is_channel() {
             return Shown::Plain { message: Box::new(message.clone()), names: None };
         }
-        let is_secret = matches!(message.kind, Kind::Sealed | Kind::Commit);
+        let begins = begins_epoch(message);
+        let is_secret = begins || message.kind == Kind::Sealed;
         if is_secret {
             self.meet(message);
         }
@@ -52,6 +53,10 @@ impl Keyring {
             self.touch(id);
             return Shown::Later;
         }
+        if id.is_group() && !self.follows_group(message) {
+            return Shown::Later;
+        }
+        let Some(seat) = self.seats.get_mut(id) else { return Shown::Nothing };
         if !is_secret {
             if seat.is_looking() {
                 return Shown::Later;
@@ -69,12 +74,45 @@ impl Keyring {
                 return Shown::Later;
             }
             let is_before = message.kind == Kind::Sealed && (seat.group.is_none() || seq <= seat.row.joined_at);
-            return if is_before { Shown::Unreadable(Why::BeforeJoin) } else { Shown::Nothing };
+            return if is_before { Shown::Unreadable(Why::BeforeJoin) } else { of_commit(message, Shown::Nothing) };
         }
-        if message.kind == Kind::Commit {
-            return self.commit(message, now_ms);
+        if !begins {
+            return self.message(message, now_ms);
         }
-        self.message(message, now_ms)
+        let has_part = seat.group.is_some();
+        let Ok(carried) = self.carried_in(message, has_part) else { return Shown::Later };
+        let shown = self.commit(&carried, now_ms);
+        if let Some(seat) = self.seats.get_mut(id).filter(|_| shown != Shown::Later) {
+            seat.files.clear();
+        }
+        of_commit(message, shown)
+    }
+
+    /// Follows the members of a group. `false`: they are not loaded yet.
+    fn follows_group(&mut self, message: &Message) -> bool {
+        let id = &message.conversation_id;
+        let seq = message.seq.value();
+        let me = self.me().clone();
+        let Some(seat) = self.seats.get_mut(id) else { return true };
+        if seat.row.removed && roster::named(message).0.contains(&me) {
+            // The user is a member again.
+            seat.row.removed = false;
+            seat.refused = None;
+        }
+        let upto = seat.roster.as_ref().map_or(0, |roster| roster.upto);
+        if seat.group.is_none() && upto > 0 && seq > upto + 1 {
+            // Entries between have not come.
+            self.drop_roster(id);
+        }
+        let Some(seat) = self.seats.get_mut(id) else { return true };
+        if seat.lacks_roster(id) {
+            self.touch(id);
+            return false;
+        }
+        if self.follow_roster(message) {
+            self.out(id, seq);
+        }
+        true
     }
 
     /// Makes the place of a conversation whose first sealed entry this is, and learns who its other user is.
@@ -85,14 +123,15 @@ impl Keyring {
             seat.row.sealed_from = message.seq.value();
             self.touch(&message.conversation_id);
         }
-        let tree = message.tree.as_ref().and_then(|tree| tree.here()).map(<[u8]>::to_vec);
+        let tree = files::here(message.tree.as_ref()).map(<[u8]>::to_vec);
         self.find_peer(&message.conversation_id, &[message.sender_id.clone(), me], tree.as_deref());
     }
 
     /// The other user is the one with whom the id is this one: of these, or of those with a leaf.
     pub(super) fn find_peer(&mut self, id: &ConversationId, users: &[UserId], tree: Option<&[u8]>) {
         let me = self.me().clone();
-        let Some(seat) = self.seats.get_mut(id).filter(|seat| seat.row.peer.is_none()) else { return };
+        let is_direct = !id.is_group();
+        let Some(seat) = self.seats.get_mut(id).filter(|seat| is_direct && seat.row.peer.is_none()) else { return };
         let tree = tree.and_then(|tree| Tree::read(tree).ok());
         let leaves = tree.iter().flat_map(|tree| tree.leaves.values().map(|leaf| &leaf.credential.user));
         let is_peer = |user: &&UserId| Conversation::direct(&me, user).id() == id;
@@ -102,9 +141,20 @@ impl Keyring {
         }
     }
 
+    /// Returns the conversation with its members at the end of the log, as far as it is known.
     pub(super) fn conversation(&self, id: &ConversationId) -> Option<Conversation> {
-        let peer = self.seats.get(id)?.row.peer.as_ref()?;
-        Some(Conversation::direct(self.me(), peer))
+        self.conversation_at(id, u64::MAX)
+    }
+
+    /// Returns the conversation with its members behind this entry.
+    pub(super) fn conversation_at(&self, id: &ConversationId, seq: u64) -> Option<Conversation> {
+        let seat = self.seats.get(id)?;
+        if id.is_group() {
+            let roster = seat.roster.as_ref()?;
+            let group = Conversation::group(id.clone(), roster.members_at(seq)).ok()?;
+            return Some(group.without(roster.former().clone()));
+        }
+        Some(Conversation::direct(self.me(), seat.row.peer.as_ref()?))
     }
 
     /// The entry has the bytes that this device sealed.
@@ -129,12 +179,14 @@ impl Keyring {
             let next = seat.row.position + 1;
             let landed = match seat.row.work {
                 Work::Commit { landed, .. } => landed.filter(|seq| *seq == next || seat.group.is_none()),
-                Work::Idle | Work::Look { .. } | Work::Birth { .. } | Work::Claim { .. } => None,
+                Work::Idle | Work::Look { .. } | Work::Birth { .. } | Work::Claim { .. } | Work::ClaimNew { .. } => {
+                    None
+                }
             };
             if let Some(seq) = landed
-                && let Some((kind, pending)) = seat.pending.take()
+                && let Some(waiting) = seat.pending.take()
             {
-                self.own_commit(id, kind, pending.next, seq, now_ms);
+                self.own_commit(id, waiting, seq, now_ms);
                 continue;
             }
             let is_own = self.sealed.values().any(|row| row.conversation_id == *id && row.seq == Some(next));
@@ -157,7 +209,7 @@ impl Keyring {
 
     fn message(&mut self, message: &Message, now_ms: u64) -> Shown {
         let id = &message.conversation_id;
-        let conversation = self.conversation(id);
+        let conversation = self.conversation_at(id, message.seq.value());
         let Some(seat) = self.seats.get_mut(id) else { return Shown::Nothing };
         let Some(group) = &seat.group else {
             if seat.is_idle() && !seat.row.broken && !seat.row.removed && seat.refusal(now_ms).is_none() {
@@ -209,16 +261,36 @@ impl Keyring {
         if seat.is_unsettled() {
             return Shown::Later;
         }
+        if begins_epoch(message) {
+            self.passed(id, message.seq.value());
+            return Shown::Nothing;
+        }
         let why = if seat.row.broken { Why::Broken } else { Why::BeforeJoin };
         self.passed(id, message.seq.value());
-        if message.kind == Kind::Commit { Shown::Nothing } else { Shown::Unreadable(why) }
+        Shown::Unreadable(why)
     }
 }
 
-/// A plain entry: the server takes none behind the first birth, but a `delete`, and the end of a reaction.
+/// The entry has a commit, or is a birth.
+fn begins_epoch(message: &Message) -> bool {
+    message.kind == Kind::Commit || (message.kind == Kind::System && message.commit.is_some())
+}
+
+/// A system entry is shown, whatever its commit is. The bytes are the keyring's.
+fn of_commit(message: &Message, shown: Shown) -> Shown {
+    if message.kind != Kind::System || shown == Shown::Later {
+        return shown;
+    }
+    let message = Message { commit: None, welcome: None, tree: None, ..message.clone() };
+    Shown::Plain { message: Box::new(message), names: None }
+}
+
+/// A plain entry: the server takes none behind the first birth, but a `delete`, the end of a reaction, and in a group
+/// system entries.
 fn plain(message: &Message, sealed_from: u64) -> Shown {
     let is_quiet = match message.kind {
         Kind::Delete => true,
+        Kind::System => message.conversation_id.is_group(),
         Kind::Reaction => message.emoji.is_none(),
         _ => false,
     };

@@ -1,30 +1,37 @@
 //! The work of the seats: look, join, begin, renew, remove.
 
+use std::collections::BTreeSet;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use wire::limits::{CLAIM_USERS_MAX, GROUP_CHANGE_MEMBERS_MAX};
 use wire::{
     Action, Carried, ClaimKeysRequest, ClaimKeysResult, ClaimedDevice, ClaimedUser, CommitRequest, CommitResult,
     ConversationId, GroupInfoRequest, GroupInfoResult, HistoryRequest, HistoryResult, Kind, Message, Problem,
     SendResult, Seq, Side, Target, UserId,
 };
 
-use super::rows::{Aim, Claim, PendingKind, Work};
-use super::said::RequestKey;
-use super::{Keyring, rows};
+use super::rows::{Aim, Claim, Part, PendingKind, SealedRow, Waiting, Work};
+use super::said::{Notice, Party, RequestKey};
+use super::{Keyring, members, rows};
 use crate::commit::{Pending, Step};
-use crate::error::{Error, Result};
-use crate::identity::PublicKey;
+use crate::error::{Error, Result, ensure};
+use crate::identity::{Credential, PublicKey};
 use crate::package::{Asked, Checked};
 
 /// The code for a conversation whose other user has no usable package.
-const NO_KEYS: &str = "no_keys";
+pub(super) const NO_KEYS: &str = "no_keys";
+/// A group has at most this number of devices.
+pub(super) const LEAVES_MAX: usize = 200;
+/// The time in which the log comes that shows who left.
+const BEHIND_MS: u64 = 1_000;
 /// The code for bytes that this device can't use.
-const BROKEN: &str = "broken";
+pub(super) const BROKEN: &str = "broken";
 
 impl Keyring {
-    /// Begins anew with a user: with new keys, and with the devices that the directory has now.
-    pub fn reset(&mut self, peer: &UserId, now_ms: u64) {
-        let id = self.seat_of(peer);
+    /// Begins a conversation anew: with new keys, and with the devices that the directory has now.
+    pub fn reset(&mut self, with: impl Into<Party>, now_ms: u64) {
+        let id = self.seat_of(with.into());
         if let Some(seat) = self.seats.get_mut(&id)
             && !matches!(seat.row.work, Work::Commit { .. })
         {
@@ -40,8 +47,8 @@ impl Keyring {
         let Some(seat) = self.seats.get_mut(id) else { return };
         seat.tick(now_ms);
         let is_asleep = seat.refusal(now_ms).is_some();
-        if seat.is_idle() && !is_asleep {
-            if seat.is_ready() {
+        if seat.is_idle() && !is_asleep && !seat.lacks_roster(id) {
+            if seat.is_current() {
                 self.change(id, now_ms);
             } else if seat.group.is_none() && seat.row.sealed_from > 0 && !seat.row.removed {
                 if !seat.row.broken {
@@ -54,25 +61,32 @@ impl Keyring {
             }
         }
         let Some(seat) = self.seats.get(id) else { return };
-        if seat.is_settled() && seat.row.position >= seat.row.due && seat.wake_at().is_none() {
+        let is_over = seat.is_settled() && seat.row.position >= seat.row.due && seat.wake_at().is_none();
+        if is_over && !seat.lacks_roster(id) {
             self.busy.remove(id);
         } else {
             self.busy.insert(id.clone());
         }
     }
 
-    /// Removes lost devices, or renews the keys of this one, when no own message is under way.
+    /// Removes lost devices and former members, or renews the keys of this device, when no own message is under way.
     fn change(&mut self, id: &ConversationId, now_ms: u64) {
-        let is_sending = self.sealed.values().any(|row| row.conversation_id == *id && row.seq.is_none());
+        let is_sent = |row: &SealedRow| row.conversation_id == *id && row.seq.is_none() && !row.refused;
+        let is_sending = self.sealed.values().any(is_sent);
         let Some(seat) = self.seats.get(id) else { return };
-        if is_sending || (seat.row.remove.is_empty() && !seat.row.renew) {
+        let rekeys = seat.rekeys && seat.has_left_over();
+        if is_sending || (seat.row.remove.is_empty() && !seat.row.renew && !rekeys) {
             return;
         }
         let (Some(conversation), Some(group)) = (self.conversation(id), seat.group.clone()) else { return };
         let me = self.me().clone();
-        let lost: Vec<_> = seat.row.remove.iter().map(|device| (&me, device)).collect();
-        let lost: Vec<_> = lost.into_iter().map(|(user, device)| (user.clone(), device.clone())).collect();
-        let lost: Vec<_> = lost.iter().map(|(user, device)| (user, device)).collect();
+        let removes: BTreeSet<UserId> =
+            seat.strangers.union(&seat.row.unnamed).take(GROUP_CHANGE_MEMBERS_MAX).cloned().collect();
+        let is_lost = |member: &Credential| {
+            (member.user == me && seat.row.remove.contains(&member.device)) || removes.contains(&member.user)
+        };
+        let lost: Vec<Credential> = members(Some(&group)).into_iter().filter(is_lost).collect();
+        let lost: Vec<_> = lost.iter().map(|member| (&member.user, &member.device)).collect();
         let step = if lost.is_empty() { Step::Update } else { Step::Remove(&lost) };
         let Ok(client_msg_id) = self.next_id() else { return };
         let made = group.commit(&conversation, &client_msg_id, step, now_ms / 1_000);
@@ -80,17 +94,30 @@ impl Keyring {
         match made {
             Ok((moved, pending)) => {
                 seat.group = Some(moved);
-                self.begin(id, PendingKind::Change, pending);
+                self.begin(id, Waiting { removes, ..Waiting::new(PendingKind::Change, pending) });
             }
             Err(_) => seat.refuse(BROKEN, now_ms),
         }
     }
 
+    /// The server takes nothing before a commit that names these users. The log may not have come that far.
+    pub(super) fn must_rekey(&mut self, id: &ConversationId, left: &[UserId], now_ms: u64) {
+        let Some(seat) = self.seats.get_mut(id) else { return };
+        let is_member = |user: &&UserId| seat.roster.as_ref().is_some_and(|roster| roster.has(user));
+        let gone: BTreeSet<UserId> = left.iter().filter(|user| !is_member(user)).cloned().collect();
+        if gone.is_empty() {
+            seat.not_before = now_ms.saturating_add(BEHIND_MS);
+        }
+        seat.row.unnamed.extend(gone);
+        seat.rekeys = true;
+        self.touch(id);
+    }
+
     /// The commit is a row, and then a request.
-    fn begin(&mut self, id: &ConversationId, kind: PendingKind, pending: Pending) {
+    pub(super) fn begin(&mut self, id: &ConversationId, waiting: Waiting) {
         if let Some(seat) = self.seats.get_mut(id) {
             seat.row.work = Work::Commit { landed: None, stale: false };
-            seat.pending = Some((kind, pending));
+            seat.pending = Some(waiting);
             self.changed.insert(format!("{}{id}", rows::PENDING));
             self.touch(id);
         }
@@ -103,8 +130,11 @@ impl Keyring {
             Some(peer) => Target::User(peer.clone()),
             None => Target::Conversation(id.clone()),
         };
-        if seat.not_before > now_ms {
+        if seat.not_before > now_ms || seat.files.are_missing() {
             return None;
+        }
+        if seat.lacks_roster(id) {
+            return self.members_request(id);
         }
         match &seat.row.work {
             Work::Look { .. } => {
@@ -117,24 +147,31 @@ impl Keyring {
                 let request = HistoryRequest { conversation_id: id.clone(), side, limit: 1 };
                 Some((RequestKey::Birth(id.clone(), seq), Action::History(request)))
             }
-            Work::Claim { claims, .. } => {
+            Work::Claim { claims, .. } | Work::ClaimNew { claims, .. } => {
                 let claim = claims.iter().find(|claim| claim.found.is_none())?;
+                // Of a group, its members: a block does not count.
+                let is_of_group = id.is_group() && matches!(seat.row.work, Work::Claim { .. });
+                let conversation_id = is_of_group.then(|| id.clone());
                 let (claim_id, users) = (claim.id.clone(), claim.users.clone());
-                let request = ClaimKeysRequest { claim_id, users, conversation_id: None };
+                let request = ClaimKeysRequest { claim_id, users, conversation_id };
                 Some((RequestKey::Claim(id.clone(), claim.id.clone()), Action::ClaimKeys(request)))
             }
             Work::Commit { landed: None, stale: false } => {
-                let (_, pending) = seat.pending.as_ref()?;
-                let carried = |bytes: Vec<u8>| Box::new(Carried::Bytes(bytes.into()));
+                let waiting = seat.pending.as_ref().filter(|waiting| waiting.is_uploaded())?;
+                if matches!(waiting.kind, PendingKind::Add | PendingKind::Remove) {
+                    // The app's own request has it.
+                    return None;
+                }
+                let pending = &waiting.commit;
                 let request = CommitRequest {
                     target: target(),
                     client_msg_id: pending.client_msg_id.clone(),
                     epoch: pending.epoch,
-                    commit: pending.commit.clone().map(carried),
-                    welcome: pending.welcome.clone().map(carried),
+                    commit: waiting.carried(Part::Commit),
+                    welcome: waiting.carried(Part::Welcome),
                     group_info: pending.group_info.clone().into(),
-                    tree: carried(pending.next.tree().to_vec()),
-                    removes: vec![],
+                    tree: waiting.carried(Part::Tree)?,
+                    removes: waiting.removes.iter().cloned().collect(),
                 };
                 Some((RequestKey::Commit(id.clone(), pending.client_msg_id.clone()), Action::Commit(request)))
             }
@@ -160,6 +197,7 @@ impl Keyring {
             RequestKey::Birth(..) => self.found_birth(id, read(result), now_ms),
             RequestKey::Claim(..) => self.claimed(id, read(result), now_ms),
             RequestKey::Commit(..) => return self.committed(id, read(result), now_ms),
+            RequestKey::Members(..) => self.listed_members(id, read(result), now_ms),
             RequestKey::ListKeys | RequestKey::PublishKeys | RequestKey::RemoveKeys(_) => {}
         }
         None
@@ -186,7 +224,8 @@ impl Keyring {
         }
         let (birth, sealed_from) = (info.birth_seq.value(), seat.row.sealed_from);
         seat.row.sealed_from = if sealed_from == 0 { birth } else { sealed_from.min(birth) };
-        self.find_peer(id, &[], info.tree.here());
+        let Ok(Some(tree)) = self.bytes_of(id, Some(&info.tree)) else { return };
+        self.find_peer(id, &[], Some(&tree));
         let (Some(conversation), Some(seat)) = (self.conversation(id), self.seats.get_mut(id)) else { return };
         if matches!(aim, Aim::Reset | Aim::Repair) {
             return self.claim(id, info.epoch, aim == Aim::Repair, now_ms);
@@ -196,11 +235,12 @@ impl Keyring {
             return;
         }
         let Ok(client_msg_id) = self.next_id() else { return };
-        let (bytes, tree) = (info.group_info.as_slice(), info.tree.here().unwrap_or_default());
-        let joins = self.device.join_external(&conversation, &client_msg_id, info.epoch, bytes, tree);
+        let bytes = info.group_info.as_slice();
+        let joins = self.device.join_external(&conversation, &client_msg_id, info.epoch, bytes, &tree);
         let Some(seat) = self.seats.get_mut(id) else { return };
+        seat.files.clear();
         if let Ok(pending) = joins {
-            self.begin(id, PendingKind::Join, pending);
+            self.begin(id, Waiting::new(PendingKind::Join, pending));
         } else if aim == Aim::Write && seat.may_repair(now_ms) {
             // The device can't join by these bytes, or not with its identity.
             self.claim(id, info.epoch, true, now_ms);
@@ -216,12 +256,17 @@ impl Keyring {
             Ok(history) => history,
             Err(problem) => return seat.refuse(problem.code, now_ms),
         };
-        // Without a Welcome for it, the device joins by itself.
-        seat.row.work = Work::Look { aim, looked: true };
         let is_birth = |message: &&Message| message.seq.value() == seq && message.kind == Kind::Commit;
         let birth = history.messages.iter().find(is_birth);
-        if let Some(birth) = birth.filter(|birth| birth.conversation_id == *id && birth.commit.is_none()) {
-            let _ = self.welcomed(birth, now_ms);
+        let birth = birth.filter(|birth| birth.conversation_id == *id && birth.commit.is_none());
+        let birth = birth.map(|birth| self.carried_in(birth, false)).transpose();
+        // The birth comes again, once its files are there.
+        let (Ok(birth), Some(seat)) = (birth, self.seats.get_mut(id)) else { return };
+        // Without a Welcome for it, the device joins by itself.
+        seat.row.work = Work::Look { aim, looked: true };
+        seat.files.clear();
+        if let Some(birth) = birth {
+            let _ = self.welcomed(&birth, now_ms);
         }
     }
 
@@ -230,48 +275,129 @@ impl Keyring {
     /// Claims the packages for a birth that ends this epoch.
     fn claim(&mut self, id: &ConversationId, epoch: u64, by_itself: bool, now_ms: u64) {
         let me = self.me().clone();
-        let Some(peer) = self.seats.get(id).and_then(|seat| seat.row.peer.clone()) else { return };
-        let users = if peer == me { vec![me] } else { vec![peer, me] };
-        let claim = self.next_id().map(|id| Claim { id, users, found: None });
+        let Some(seat) = self.seats.get(id) else { return };
+        let users: Vec<UserId> = match (&seat.row.peer, &seat.roster) {
+            (Some(peer), _) if *peer == me => vec![me],
+            (Some(peer), _) => vec![peer.clone(), me],
+            (None, Some(roster)) => roster.users().cloned().collect(),
+            (None, None) => return,
+        };
+        let claims = self.claims(&users);
         let Some(seat) = self.seats.get_mut(id) else { return };
-        match claim {
-            Ok(claim) => seat.row.work = Work::Claim { epoch, by_itself, claims: vec![claim] },
+        match claims {
+            Ok(claims) => seat.row.work = Work::Claim { epoch, by_itself, claims },
             Err(_) => seat.refuse(BROKEN, now_ms),
         }
         self.touch(id);
     }
 
+    pub(super) fn claims(&mut self, users: &[UserId]) -> Result<Vec<Claim>> {
+        let claim = |users: &[UserId]| Ok(Claim { id: self.next_id()?, users: users.to_vec(), found: None });
+        users.chunks(CLAIM_USERS_MAX).map(claim).collect()
+    }
+
     fn claimed(&mut self, id: &ConversationId, result: Answer<ClaimKeysResult>, now_ms: u64) {
         let next = self.next_id();
         let Some(seat) = self.seats.get_mut(id) else { return };
-        let result = match result {
-            Ok(result) => result,
-            Err(problem) => return seat.refuse(problem.code, now_ms),
-        };
-        let Work::Claim { epoch, by_itself, claims } = &mut seat.row.work else { return };
-        if let Some(claim) = claims.iter_mut().find(|claim| claim.found.is_none()) {
-            let is_asked = |user: &UserId| claim.users.contains(user);
-            let found: Vec<ClaimedUser> = result.users.into_iter().filter(|user| is_asked(&user.user_id)).collect();
-            let left: Vec<UserId> = result.left.into_iter().filter(is_asked).collect();
-            // The first of a claim is never left.
-            let goes_on = !found.is_empty() && !left.is_empty();
-            claim.found = Some(found);
-            if let (true, Ok(id)) = (goes_on, next) {
-                claims.push(Claim { id, users: left, found: None });
+        let is_birth = matches!(seat.row.work, Work::Claim { .. });
+        let (Work::Claim { claims, .. } | Work::ClaimNew { claims, .. }) = &mut seat.row.work else { return };
+        let Some(claim) = claims.iter_mut().find(|claim| claim.found.is_none()) else { return };
+        let is_asked = |user: &UserId| claim.users.contains(user);
+        match (result, next) {
+            (Ok(result), Ok(next)) => {
+                let found: Vec<ClaimedUser> = result.users.into_iter().filter(|user| is_asked(&user.user_id)).collect();
+                let left: Vec<UserId> = result.left.into_iter().filter(is_asked).collect();
+                // The first of a claim is never left.
+                let goes_on = !found.is_empty() && !left.is_empty();
+                claim.found = Some(found);
+                if goes_on {
+                    claims.push(Claim { id: next, users: left, found: None });
+                }
+            }
+            (Err(problem), Ok(next)) if problem.code == NO_KEYS && id.is_group() && is_birth => {
+                // The others of the group begin without them.
+                let without: Vec<UserId> = problem.users.into_iter().filter(is_asked).collect();
+                claim.users.retain(|user| !without.contains(user));
+                claim.id = next;
+                if claim.users.is_empty() || without.is_empty() {
+                    claim.found = Some(Vec::new());
+                }
+                self.notices.push(Notice::WithoutKeys { conversation_id: id.clone(), users: without });
+            }
+            (Err(problem), _) => return self.not_claimed(id, *problem, now_ms),
+            (_, Err(_)) => return seat.refuse(BROKEN, now_ms),
+        }
+        self.all_claimed(id, now_ms);
+    }
+
+    fn not_claimed(&mut self, id: &ConversationId, problem: Problem, now_ms: u64) {
+        let Some(seat) = self.seats.get_mut(id) else { return };
+        match &seat.row.work {
+            Work::ClaimNew { adds, .. } => {
+                seat.not_added = Some((adds.clone(), problem.code, problem.users));
+                seat.row.work = Work::Idle;
+            }
+            _ if id.is_group() && problem.code == "gone" => {
+                // One of them is a member no longer.
+                seat.row.work = Work::Idle;
+                seat.wait(now_ms);
+                self.drop_roster(id);
+            }
+            _ => seat.refuse(problem.code, now_ms),
+        }
+    }
+
+    /// Begins the conversation, or keeps the packages for an `add`, once all claims have their answers.
+    fn all_claimed(&mut self, id: &ConversationId, now_ms: u64) {
+        let Some(seat) = self.seats.get_mut(id) else { return };
+        let (Work::Claim { claims, .. } | Work::ClaimNew { claims, .. }) = &seat.row.work else { return };
+        if claims.iter().any(|claim| claim.found.is_none()) {
+            return;
+        }
+        let found = claims.iter().filter_map(|claim| claim.found.clone()).flatten().collect();
+        let (epoch, by_itself) = match &seat.row.work {
+            Work::Claim { epoch, by_itself, .. } => (*epoch, *by_itself),
+            Work::ClaimNew { adds, .. } => {
+                seat.row.claimed = Some((adds.clone(), found));
+                seat.row.work = Work::Idle;
                 return;
             }
-        }
-        let (epoch, by_itself) = (*epoch, *by_itself);
-        let found = claims.iter().filter_map(|claim| claim.found.clone()).flatten().collect();
+            Work::Idle | Work::Look { .. } | Work::Birth { .. } | Work::Commit { .. } => return,
+        };
         let birth = self.birth(id, epoch, found, now_ms);
         let Some(seat) = self.seats.get_mut(id) else { return };
         let Ok(pending) = birth else { return seat.refuse(NO_KEYS, now_ms) };
         let kind = if epoch == 0 { PendingKind::Birth } else { PendingKind::Reset { by_itself } };
-        self.begin(id, kind, pending);
+        // At epoch 0 nobody has left.
+        let removes =
+            if epoch == 0 { BTreeSet::new() } else { seat.strangers.union(&seat.row.unnamed).cloned().collect() };
+        self.begin(id, Waiting { removes, ..Waiting::new(kind, pending) });
     }
 
     fn birth(&mut self, id: &ConversationId, epoch: u64, found: Vec<ClaimedUser>, now_ms: u64) -> Result<Pending> {
         let conversation = self.conversation(id).ok_or(Error::State("peer"))?;
+        let me = self.me().clone();
+        let mut packages = self.packages(found, now_ms);
+        // A user may have left since the claim.
+        packages.retain(|package| conversation.has(&package.member.user));
+        let is_there = |user: &UserId| packages.iter().any(|package| package.member.user == *user);
+        let Some(seat) = self.seats.get(id) else { return Err(Error::State("seat")) };
+        let has_all = match (&seat.row.peer, &seat.roster) {
+            (Some(peer), _) => *peer == me || is_there(peer),
+            // Of a group, one other user: who has no keys comes later.
+            (None, Some(roster)) => {
+                roster.users().all(|user| *user == me) || roster.users().any(|user| *user != me && is_there(user))
+            }
+            (None, None) => false,
+        };
+        ensure(has_all, Error::NotForUs)?;
+        ensure(packages.len() < LEAVES_MAX, Error::Profile("too many devices"))?;
+        let client_msg_id = self.next_id()?;
+        self.device.birth(&conversation, &client_msg_id, epoch, &packages, now_ms / 1_000)
+    }
+
+    /// Returns the packages of claims that can be used.
+    pub(super) fn packages(&self, found: Vec<ClaimedUser>, now_ms: u64) -> Vec<Checked> {
         let me = self.me().clone();
         let mut packages: Vec<Checked> = Vec::new();
         for ClaimedUser { user_id, devices } in found {
@@ -290,15 +416,7 @@ impl Keyring {
                 }
             }
         }
-        let is_there = |user: &UserId| packages.iter().any(|package| package.member.user == *user);
-        let has_all = self
-            .seats
-            .get(id)
-            .and_then(|seat| seat.row.peer.as_ref())
-            .is_some_and(|peer| *peer == me || is_there(peer));
-        crate::error::ensure(has_all, Error::NotForUs)?;
-        let client_msg_id = self.next_id()?;
-        self.device.birth(&conversation, &client_msg_id, epoch, &packages, now_ms / 1_000)
+        packages
     }
 
     /// Returns the packages that can be used. A device whose package can't is left out.
@@ -317,8 +435,8 @@ impl Keyring {
     fn committed(&mut self, id: &ConversationId, result: Answer<CommitResult>, now_ms: u64) -> Option<Box<Message>> {
         let me = self.me().clone();
         let seat = self.seats.get_mut(id)?;
-        let (kind, pending) = seat.pending.as_ref()?;
-        let kind = *kind;
+        let waiting = seat.pending.as_ref()?;
+        let (kind, pending) = (waiting.kind, &waiting.commit);
         match result {
             Ok(result) => {
                 let seq = result.entry.seq.value();
@@ -327,33 +445,45 @@ impl Keyring {
                     self.withdraw(id, BROKEN, now_ms);
                     return None;
                 }
-                let entry = own_entry(me, pending, result);
-                seat.row.work = Work::Commit { landed: Some(seq), stale: false };
-                seat.row.due = seat.row.due.max(seq);
-                self.settle(id, now_ms);
+                let entry = own_entry(me, waiting, result);
+                self.landed(id, seq, now_ms);
                 return Some(Box::new(entry));
             }
-            Err(problem) if problem.code == "stale_epoch" => {
-                let last_seq = problem.last_seq.map_or(0, Seq::value);
-                seat.is_behind(problem.epoch.unwrap_or_default(), last_seq);
-                // A device with a part sees in the log whose commit it is. Another looks again.
-                if seat.group.is_some() && last_seq > seat.row.position {
-                    seat.row.work = Work::Commit { landed: None, stale: true };
-                    return None;
-                }
-                seat.wait(now_ms);
-                seat.pending = None;
-                seat.row.work = match kind {
-                    PendingKind::Birth => Work::Look { aim: Aim::Write, looked: false },
-                    PendingKind::Join => Work::Look { aim: Aim::Join, looked: true },
-                    PendingKind::Reset { by_itself: false } => Work::Look { aim: Aim::Reset, looked: true },
-                    PendingKind::Reset { by_itself: true } | PendingKind::Change => Work::Idle,
-                };
-                self.changed.insert(format!("{}{id}", rows::PENDING));
-            }
+            Err(problem) if problem.code == "stale_epoch" => self.stale_commit(id, kind, &problem, now_ms),
             Err(problem) => self.withdraw(id, &problem.code, now_ms),
         }
         None
+    }
+
+    /// The own commit is stored at this place.
+    pub(super) fn landed(&mut self, id: &ConversationId, seq: u64, now_ms: u64) {
+        let Some(seat) = self.seats.get_mut(id) else { return };
+        seat.row.work = Work::Commit { landed: Some(seq), stale: false };
+        seat.row.due = seat.row.due.max(seq);
+        self.touch(id);
+        self.settle(id, now_ms);
+    }
+
+    pub(super) fn stale_commit(&mut self, id: &ConversationId, kind: PendingKind, problem: &Problem, now_ms: u64) {
+        let Some(seat) = self.seats.get_mut(id) else { return };
+        let last_seq = problem.last_seq.map_or(0, Seq::value);
+        seat.is_behind(problem.epoch.unwrap_or_default(), last_seq);
+        // A device with a part sees in the log whose commit it is. Another looks again.
+        if seat.group.is_some() && last_seq > seat.row.position {
+            seat.row.work = Work::Commit { landed: None, stale: true };
+            return;
+        }
+        seat.wait(now_ms);
+        seat.pending = None;
+        seat.row.work = match kind {
+            PendingKind::Birth => Work::Look { aim: Aim::Write, looked: false },
+            PendingKind::Join => Work::Look { aim: Aim::Join, looked: true },
+            PendingKind::Reset { by_itself: false } => Work::Look { aim: Aim::Reset, looked: true },
+            PendingKind::Reset { by_itself: true } | PendingKind::Change | PendingKind::Add | PendingKind::Remove => {
+                Work::Idle
+            }
+        };
+        self.changed.insert(format!("{}{id}", rows::PENDING));
     }
 
     fn withdraw(&mut self, id: &ConversationId, code: &str, now_ms: u64) {
@@ -366,21 +496,23 @@ impl Keyring {
     }
 }
 
-fn own_entry(me: UserId, pending: &Pending, result: CommitResult) -> Message {
+fn own_entry(me: UserId, waiting: &Waiting, result: CommitResult) -> Message {
+    let pending = &waiting.commit;
     let SendResult { conversation_id, seq, message_id, sent_at, .. } = result.entry;
     let mut message = Message::text(conversation_id, seq, message_id, me, String::new(), sent_at);
-    let carried = |bytes: Vec<u8>| Box::new(Carried::Bytes(bytes.into()));
     message.kind = Kind::Commit;
     message.silent = true;
     message.epoch = Some(result.epoch);
     message.client_msg_id = Some(pending.client_msg_id.clone());
-    message.commit = pending.commit.clone().map(carried);
-    message.welcome = pending.welcome.clone().map(carried);
-    message.tree = pending.welcome.as_ref().map(|_| carried(pending.next.tree().to_vec()));
+    let bytes = |part| Some(Carried::Bytes(waiting.part(part)?.to_vec().into()));
+    message.commit = bytes(Part::Commit);
+    message.welcome = bytes(Part::Welcome);
+    message.tree = message.welcome.as_ref().and_then(|_| bytes(Part::Tree));
+    message.removes = waiting.removes.iter().cloned().collect();
     message
 }
 
-type Answer<T> = Result<T, Box<Problem>>;
+pub(super) type Answer<T> = Result<T, Box<Problem>>;
 
 /// Reads a result. A malformed one is a refusal.
 fn read<T: DeserializeOwned>(result: Result<Value, Problem>) -> Answer<T> {
@@ -393,7 +525,7 @@ fn read<T: DeserializeOwned>(result: Result<Value, Problem>) -> Answer<T> {
         conversation_id: None,
         epoch: None,
         last_seq: None,
-        members: vec![],
+        members: Vec::new(),
     };
     serde_json::from_value(result?).map_err(unreadable).map_err(Box::new)
 }

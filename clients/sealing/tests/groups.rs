@@ -1,0 +1,367 @@
+//! Groups: users come and go, and what others make of it, by the log and the tree alone.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
+
+mod town;
+
+use std::collections::BTreeSet;
+
+use pigeonhole_sealing::{
+    Asked, Conversation, Credential, Entry, Group, Identity, Lock, Notice, Pending, Prepared, Readiness, Roll, Step,
+};
+use town::{Change, Town, group_id, user};
+use wire::{Bytes, Carried, ClientMsgId, Kind, Message, System, UserId};
+
+const THREE: [&str; 4] = ["alice", "bob", "carol", "dave"];
+
+fn id(name: &str) -> ClientMsgId {
+    ClientMsgId::parse(name).unwrap()
+}
+
+fn conversation(town: &Town) -> Conversation {
+    Conversation::group(group_id(), town.server.members.keys().cloned().collect()).unwrap()
+}
+
+fn users(group: &Group) -> BTreeSet<String> {
+    group.members().unwrap().iter().map(|member| member.user.as_str().to_owned()).collect()
+}
+
+/// Whether a device with this state opens the newest entry that is sealed.
+fn opens(town: &Town, group: &Group) -> bool {
+    let message = town.server.log.iter().rev().find(|message| message.kind == Kind::Sealed).unwrap();
+    let conversation = conversation(town);
+    let entry = Entry {
+        conversation: &conversation,
+        sender_id: &message.sender_id,
+        client_msg_id: None,
+        epoch: message.epoch.unwrap(),
+    };
+    group.open(entry, Bytes::parse(&message.body).unwrap().as_slice()).is_ok()
+}
+
+#[test]
+fn members_read_what_a_member_writes_and_a_stranger_is_no_member() {
+    let mut town = Town::begun(&THREE, 3);
+    town.says(1, "hi");
+    town.settle();
+    for by in 0..3 {
+        assert_eq!(town.texts(by), ["hello", "hi"]);
+        assert_eq!(town.clients[by].keyring.lock(&group_id()), Lock::Sealed);
+    }
+    assert_eq!(town.texts(3), Vec::<&str>::new());
+    assert_eq!(town.says(3, "let me in"), Readiness::Refused("not_member".to_owned()));
+    assert!(town.server.log.iter().all(|message| message.sender_id != user("dave")));
+}
+
+#[test]
+fn who_is_added_reads_from_there_on_by_a_welcome_that_is_three_commits_old() {
+    let mut town = Town::begun(&THREE, 3);
+    town.roll(0, Change::Add(vec![user("dave")]));
+    let adds = town.server.asked.iter().filter(|action| **action == "add").count();
+    assert_eq!(adds, 1);
+    let entry = town.server.log.last().unwrap().clone();
+    assert_eq!(entry.kind, Kind::System);
+    assert!(entry.commit.is_some() && entry.welcome.is_some() && entry.tree.is_some());
+    town.settle_but(3);
+    for by in 0..3 {
+        town.now_ms += town::DAY_MS;
+        town.says(by, &format!("later {by}"));
+        town.settle_but(3);
+    }
+    assert!(town.server.epoch >= 5, "{}", town.server.epoch);
+    town.settle();
+    assert_eq!(town.texts(3), ["later 0", "later 1", "later 2"]);
+    let joined: Vec<_> = town.clients[3].saved.notices.iter().collect();
+    assert_eq!(joined, [&Notice::Joined { conversation_id: group_id(), from_seq: entry.seq }]);
+    town.says(3, "thanks");
+    town.settle();
+    assert_eq!(town.texts(2).last(), Some(&"thanks"));
+}
+
+#[test]
+fn nothing_is_sealed_before_who_left_is_out() {
+    let mut town = Town::begun(&THREE, 3);
+    let of_bob = town.clients[1].group().unwrap();
+    town.roll(1, Change::Leave);
+    assert!(town.clients[1].group().is_none(), "who left keeps keys");
+    // Alice has the entry, and commits with nobody else's help.
+    town.go(0);
+    assert_eq!(town.clients[0].keyring.prepare(&group_id(), town.now_ms), Readiness::Waits);
+    town.says(0, "without bob");
+    let commit = town.server.log.iter().rev().find(|message| message.kind == Kind::Commit).unwrap();
+    assert_eq!(commit.removes, [user("bob")]);
+    assert_eq!(town.server.rekeys, 0);
+    town.settle();
+    assert_eq!(town.texts(2), ["hello", "without bob"]);
+    assert!(!opens(&town, &of_bob));
+    assert!(!users(&town.clients[2].group().unwrap()).contains("bob"));
+}
+
+#[test]
+fn a_message_that_the_server_refuses_for_who_left_is_stored_after_a_commit_that_names_them() {
+    let mut town = Town::begun(&THREE, 3);
+    let of_bob = town.clients[1].group().unwrap();
+    // Alice's request is under way when bob leaves.
+    town.clients[0].write("m-late", "late");
+    town.clients[0].pump(town.now_ms);
+    town.roll(1, Change::Leave);
+    town.clients[0].serve(&mut town.server, 0);
+    town.clients[0].answer(0, town.now_ms, false);
+    town.clients[0].commit();
+    assert_eq!(town.server.rekeys, 1);
+    town.now_ms += 2_000;
+    town.settle();
+    assert_eq!(town.texts(2), ["hello", "late"]);
+    assert!(!opens(&town, &of_bob));
+    assert_eq!(town.server.rekeys, 1);
+}
+
+#[test]
+fn a_remove_has_its_commit_and_without_one_it_is_as_a_leave() {
+    let mut town = Town::begun(&THREE, 4);
+    let (of_carol, of_dave) = (town.clients[2].group().unwrap(), town.clients[3].group().unwrap());
+    town.roll(0, Change::Remove(user("dave")));
+    let entry = town.server.log.last().unwrap();
+    assert!(entry.kind == Kind::System && entry.commit.is_some());
+    assert!(town.server.unnamed.is_empty());
+    town.settle();
+    town.says(1, "three");
+    town.settle();
+    assert_eq!(town.texts(2), ["hello", "three"]);
+    assert!(!opens(&town, &of_dave) && opens(&town, &town_before(&of_carol, &town)));
+
+    // A device without a part removes carol.
+    let identity = town.clients[0].identity.clone();
+    let second = town.come(identity, "tablet");
+    let asked = town.clients[second].keyring.roll(&group_id(), &id("r-x"), Roll::Remove(&user("carol")), town.now_ms);
+    assert!(matches!(asked, Prepared::Ready(_)), "{asked:?}");
+    town.clients[second].crash();
+    let mut fresh = Town::of(&["alice", "bob"], 2);
+    let plain = fresh.clients[0].keyring.roll(&group_id(), &id("r-y"), Roll::Remove(&user("bob")), fresh.now_ms);
+    assert_eq!(plain, Prepared::Plain);
+    let of_carol = town.clients[2].group().unwrap();
+    let (owner, phone) = (user("alice"), wire::DeviceId::parse("other").unwrap());
+    let request = wire::RemoveRequest {
+        conversation_id: group_id(),
+        client_msg_id: id("r-plain"),
+        user_id: user("carol"),
+        keys: None,
+    };
+    town.server.ask(&owner, &phone, &wire::Action::Remove(request)).unwrap();
+    town.settle();
+    town.says(1, "two");
+    town.settle();
+    assert_eq!(town.texts(0).last(), Some(&"two"));
+    assert!(!opens(&town, &of_carol));
+    assert!(town.server.unnamed.is_empty());
+}
+
+/// The state after all that the log has.
+fn town_before(group: &Group, town: &Town) -> Group {
+    let mut group = group.clone();
+    let everybody = Conversation::group(group_id(), THREE.iter().map(|name| user(name)).collect()).unwrap();
+    for message in &town.server.log {
+        let epoch = message.epoch.unwrap_or_default();
+        let entry = Entry { conversation: &everybody, sender_id: &message.sender_id, client_msg_id: None, epoch };
+        if let Some(Carried::Bytes(commit)) = &message.commit
+            && let Ok(pigeonhole_sealing::Followed::Changed(next, _)) = group.follow(entry, commit.as_slice(), None)
+        {
+            group = next;
+        }
+    }
+    group
+}
+
+/// Appends a commit of alice's that no honest client makes. Returns whether carol follows it.
+fn carol_follows(
+    town: &mut Town,
+    make: impl FnOnce(&Town, &Group) -> Pending,
+    entry: impl FnOnce(&mut Message),
+) -> bool {
+    let group = town.clients[0].group().unwrap();
+    let pending = make(town, &group);
+    town.server.epoch += 1;
+    let epoch = town.server.epoch;
+    let message = town.server.append(&user("alice"), &pending.client_msg_id.clone(), Kind::Commit);
+    message.silent = true;
+    message.epoch = Some(epoch);
+    message.commit = pending.commit.map(|commit| Carried::Bytes(commit.into()));
+    message.welcome = pending.welcome.map(|welcome| Carried::Bytes(welcome.into()));
+    entry(message);
+    while town.clients[2].read(&town.server, town.now_ms) {}
+    let is_broken = town.clients[2].turn.notices.iter().any(|notice| matches!(notice, Notice::Broken { .. }));
+    !is_broken
+}
+
+fn remove(name: &str) -> impl FnOnce(&Town, &Group) -> Pending + '_ {
+    move |town, group| {
+        let gone: Vec<Credential> =
+            group.members().unwrap().into_iter().filter(|member| member.user.as_str() == name).collect();
+        let gone: Vec<_> = gone.iter().map(|member| (&member.user, &member.device)).collect();
+        group.commit(&conversation(town), &id("crook"), Step::Remove(&gone), town.now_ms / 1_000).unwrap().1
+    }
+}
+
+fn add(name: &str) -> impl FnOnce(&Town, &Group) -> Pending {
+    let identity = Identity::import(user(name), &[7; 32]);
+    move |town, group| {
+        let device = identity.device(wire::DeviceId::parse("new").unwrap(), &[8; 32]);
+        let package = device.new_packages(1, false, town.now_ms / 1_000).unwrap().remove(0);
+        let member = device.member();
+        let asked = Asked { user: &member.user, device: &member.device, key: None, last_resort: false };
+        let other = Identity::import(user("checker"), &[5; 32]).device(device.member().device.clone(), &[6; 32]);
+        let checked = other.check_package(&package.data, asked, town.now_ms / 1_000).unwrap();
+        let members = town.server.members.keys().cloned().chain([member.user.clone()]).collect();
+        let lax = Conversation::group(group_id(), members).unwrap();
+        group.commit(&lax, &id("crook"), Step::Add(&[checked]), town.now_ms / 1_000).unwrap().1
+    }
+}
+
+fn update(town: &Town, group: &Group) -> Pending {
+    group.commit(&conversation(town), &id("crook"), Step::Update, town.now_ms / 1_000).unwrap().1
+}
+
+fn system(event: System) -> impl FnOnce(&mut Message) {
+    move |message| (message.kind, message.system) = (Kind::System, Some(event))
+}
+
+#[test]
+fn a_commit_does_what_its_entry_names_and_nothing_else() {
+    let begun = || Town::begun(&THREE, 3);
+    let removed = |name: &str| system(System::MembersRemoved { members: vec![user(name)] });
+    let added = |name: &str| system(System::MembersAdded { members: vec![user(name)] });
+    let names = |name: &'static str| move |message: &mut Message| message.removes = vec![user(name)];
+    let nothing = |_: &mut Message| {};
+    // What honest clients make.
+    assert!(carol_follows(&mut begun(), update, nothing));
+    assert!(carol_follows(&mut begun(), remove("bob"), removed("bob")));
+    assert!(carol_follows(&mut begun(), add("dave"), added("dave")));
+    let mut town = begun();
+    town.roll(1, Change::Leave);
+    assert!(carol_follows(&mut town, remove("bob"), names("bob")));
+    // A stranger, and members who are removed by no entry.
+    assert!(!carol_follows(&mut begun(), add("dave"), nothing));
+    assert!(!carol_follows(&mut begun(), remove("bob"), nothing));
+    assert!(!carol_follows(&mut begun(), remove("bob"), names("bob")));
+    assert!(!carol_follows(&mut begun(), remove("carol"), names("carol")));
+    assert!(!carol_follows(&mut begun(), remove("carol"), nothing));
+    // The entry names others.
+    assert!(!carol_follows(&mut begun(), remove("bob"), removed("dave")));
+    assert!(!carol_follows(&mut begun(), update, removed("bob")));
+    assert!(!carol_follows(&mut begun(), add("dave"), added("erin")));
+    assert!(!carol_follows(&mut begun(), update, added("dave")));
+    let mut town = begun();
+    town.roll(1, Change::Leave);
+    assert!(!carol_follows(&mut town, remove("bob"), nothing), "it does not name who left");
+    let mut town = begun();
+    town.roll(1, Change::Leave);
+    assert!(!carol_follows(&mut town, update, names("bob")), "it names bob, and leaves the devices in");
+    // Who left does not come back by a commit.
+    let mut town = begun();
+    town.roll(1, Change::Leave);
+    town.says(0, "without bob");
+    town.settle();
+    assert!(!carol_follows(&mut town, add("bob"), nothing));
+}
+
+#[test]
+fn what_nobody_can_follow_ends_with_a_birth_and_a_remove_needs_no_commit() {
+    let mut town = Town::begun(&THREE, 4);
+    // Dave stores bytes that nobody can follow.
+    town.server.epoch += 1;
+    let epoch = town.server.epoch;
+    let message = town.server.append(&user("dave"), &id("c-bad"), Kind::Commit);
+    (message.silent, message.epoch) = (true, Some(epoch));
+    message.commit = Some(Carried::Bytes(vec![1, 2, 3].into()));
+    let asked = town.clients[0].keyring.roll(&group_id(), &id("r-1"), Roll::Remove(&user("dave")), town.now_ms);
+    assert!(matches!(asked, Prepared::Ready(_)), "the log has not come: {asked:?}");
+    town.clients[0].crash();
+    town.roll(0, Change::Remove(user("dave")));
+    town.settle();
+    town.says(1, "after");
+    town.settle();
+    let births = town.server.log.iter().filter(|message| message.kind == Kind::Commit && message.commit.is_none());
+    assert_eq!(births.count(), 2);
+    assert!(!users(&town.clients[2].group().unwrap()).contains("dave"));
+    assert_eq!(town.texts(2).last(), Some(&"after"));
+    assert_eq!(town.texts(0).last(), Some(&"after"));
+}
+
+#[test]
+fn a_group_begins_without_members_who_have_no_keys_and_adds_nobody_without() {
+    let mut town = Town::of(&["alice", "bob"], 2);
+    town.server.members.insert(user("erin"), 1);
+    town.says(0, "hello");
+    town.settle();
+    assert_eq!(town.texts(1), ["hello"]);
+    let without = Notice::WithoutKeys { conversation_id: group_id(), users: vec![user("erin")] };
+    assert!(town.clients[0].saved.notices.contains(&without));
+    let (roll, now_ms) = (id("r-9"), town.now_ms);
+    let frank = [user("frank")];
+    assert_eq!(town.clients[0].keyring.roll(&group_id(), &roll, Roll::Add(&frank), now_ms), Prepared::Waits);
+    town.clients[0].carry(&mut town.server, now_ms);
+    let refused = town.clients[0].keyring.roll(&group_id(), &roll, Roll::Add(&frank), now_ms);
+    assert_eq!(refused, Prepared::Refused("no_keys".to_owned(), frank.to_vec()));
+    // Messages go on.
+    assert_eq!(town.clients[0].keyring.prepare(&group_id(), now_ms), Readiness::Ready);
+}
+
+#[test]
+fn a_verified_member_with_another_identity_holds_what_is_written() {
+    let mut town = Town::begun(&THREE, 3);
+    town.clients[0].keyring.verify(&user("carol"));
+    // Carol has lost everything, and begins anew.
+    town.server.keys.retain(|(owner, _), _| owner.as_str() != "carol");
+    town.clients.remove(2);
+    let carol = town.come(Identity::import(user("carol"), &[9; 32]), "new-phone");
+    town.says(carol, "it is me");
+    town.now_ms += town::DAY_MS;
+    town.settle();
+    assert_eq!(town.clients[0].keyring.lock(&group_id()), Lock::Changed);
+    assert_eq!(town.says(0, "who are you"), Readiness::Held(user("carol")));
+    town.clients[0].keyring.accept(&user("carol"));
+    town.settle();
+    assert_eq!(town.texts(1).last(), Some(&"who are you"));
+}
+
+#[test]
+fn a_large_group_has_its_bytes_in_files_and_takes_no_others() {
+    let names: Vec<String> = (0..46).map(|place| format!("user-{place:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut town = Town::of(&names, 45);
+    town.says(0, "hello");
+    let birth = town.server.log.iter().find(|message| message.kind == Kind::Commit).unwrap();
+    assert!(matches!(birth.tree, Some(Carried::File { .. })), "{birth:?}");
+    // The downloads of one device come with other bytes every third time.
+    town.settle();
+    for by in [1, 30, 44] {
+        assert_eq!(town.texts(by), ["hello"], "{by}");
+    }
+    town.roll(1, Change::Add(vec![user(names[45])]));
+    town.settle();
+    town.says(45, "hi");
+    town.settle();
+    for by in [0, 30, 45] {
+        assert_eq!(town.texts(by).last(), Some(&"hi"), "{by}");
+        let is_broken = |notice: &Notice| matches!(notice, Notice::Broken { .. });
+        assert!(!town.clients[by].saved.notices.iter().any(is_broken), "{by} takes other bytes for a fork");
+    }
+}
+
+#[test]
+fn a_device_loads_the_members_once_and_all_of_them() {
+    let names: Vec<String> = (0..8).map(|place| format!("user-{place}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut town = Town::begun(&names, 8);
+    for by in 0..8 {
+        town.says(by, "hi");
+    }
+    town.settle();
+    // Three pages for each device.
+    let pages = town.server.asked.iter().filter(|action| **action == "members").count();
+    assert_eq!(pages, 8 * 3);
+    let all: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(users(&town.clients[7].group().unwrap()), all);
+    let members: Vec<UserId> = town.server.members.keys().cloned().collect();
+    assert_eq!(members.len(), 8);
+}
