@@ -197,7 +197,7 @@ fn a_commit_that_was_left_out_is_followed_by_a_reset_once_a_day() {
     let before = resets(&pair);
     let mut commit = at(&pair.last(), pair.alice.turn.held + 1);
     (commit.kind, commit.epoch) = (Kind::Commit, Some(pair.server.epoch + 1));
-    commit.commit = Some(wire::Carried::Bytes(vec![1, 2, 3].into()));
+    commit.commit = Some(Box::new(wire::Carried::Bytes(vec![1, 2, 3].into())));
     let taken = pair.alice_takes(&commit);
     assert!(matches!(taken.notices[..], [Notice::Broken { .. }]));
     pair.alice.commit();

@@ -317,7 +317,7 @@ impl Walk {
                     assert!(!has_left, "{} is open to a user who left", message.seq.value());
                     group = moved;
                 }
-            } else if let Some(commit) = &message.commit {
+            } else if let Some(commit) = message.commit.as_deref() {
                 let commit = match commit {
                     Carried::Bytes(bytes) => bytes.as_slice().to_vec(),
                     Carried::File { media_id, .. } => self.server.files[media_id.as_str()].clone(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use wire::{ConversationId, Kind, Message, Seq, UserId};
 
 use super::roster::{self, Pages};
-use super::rows::{self, Aim, PendingKind, Waiting, Work};
+use super::rows::{self, Aim, PendingKind, Repeated, Waiting, Work};
 use super::said::{Notice, Shown, Why};
 use super::take::entry;
 use super::{Keyring, files, members};
@@ -34,7 +34,7 @@ impl Keyring {
             return self.outside(message);
         };
         let entry = entry(&conversation, message, epoch);
-        let (commit, welcome) = (files::here(message.commit.as_ref()), files::here(message.welcome.as_ref()));
+        let (commit, welcome) = (files::here(message.commit.as_deref()), files::here(message.welcome.as_deref()));
         if let Some(waiting) = seat.pending.take_if(|waiting| waiting.commit.epoch < epoch) {
             // The commit of this epoch is there: it is this device's, or the device has lost the race.
             self.changed.insert(format!("{}{id}", rows::PENDING));
@@ -95,7 +95,7 @@ impl Keyring {
     pub(super) fn welcomed(&mut self, message: &Message, now_ms: u64) -> Result<(), Error> {
         let id = &message.conversation_id;
         let conversation = self.conversation_at(id, message.seq.value()).ok_or(Error::NotForUs)?;
-        let (welcome, tree) = (files::here(message.welcome.as_ref()), files::here(message.tree.as_ref()));
+        let (welcome, tree) = (files::here(message.welcome.as_deref()), files::here(message.tree.as_deref()));
         let (Some(welcome), Some(tree)) = (welcome, tree) else { return Err(Error::NotForUs) };
         let private = self.private_parts();
         let epoch = message.epoch.unwrap_or_default();
@@ -131,7 +131,12 @@ impl Keyring {
 
     /// An own commit begins its epoch.
     pub(super) fn own_commit(&mut self, id: &ConversationId, waiting: Waiting, seq: u64, now_ms: u64) {
+        // An answer ends the repetitions.
+        let is_answered = |seat: &super::Seat| matches!(seat.row.work, Work::Commit { landed: Some(_), .. });
+        let is_asked = self.seats.get(id).is_some_and(|seat| !is_answered(seat));
+        let repeated = Repeated::of(&waiting).filter(|_| is_asked);
         let Waiting { kind, commit, removes, users, .. } = waiting;
+        let client_msg_id = commit.client_msg_id.clone();
         let epoch = commit.epoch.saturating_add(1);
         let me = self.me().clone();
         let Some(seat) = self.seats.get_mut(id) else { return };
@@ -150,7 +155,7 @@ impl Keyring {
         let Some(seat) = self.seats.get_mut(id) else { return };
         if matches!(kind, PendingKind::Add | PendingKind::Remove) {
             seat.row.claimed = None;
-            seat.row.rolled = Some((commit.client_msg_id, Some(seq)));
+            seat.row.rolled = repeated.map(|repeated| (client_msg_id, Some(repeated)));
         }
         (seat.row.renewed_at_ms, seat.row.own, seat.row.renew) = (now_ms, 0, false);
         if let PendingKind::Reset { by_itself } = kind {

@@ -145,11 +145,11 @@ impl Keyring {
         let id = &message.conversation_id;
         let mut message = message.clone();
         let follows = has_part && message.commit.is_some();
-        let commit = if has_part { self.bytes_of(id, message.commit.as_ref()) } else { Ok(None) };
-        let welcome = if follows { Ok(None) } else { self.bytes_of(id, message.welcome.as_ref()) };
-        let tree = if follows { Ok(None) } else { self.bytes_of(id, message.tree.as_ref()) };
-        let here = |bytes: Option<Vec<u8>>, carried: Option<Carried>| {
-            bytes.map(|bytes| Carried::Bytes(bytes.into())).or(carried)
+        let commit = if has_part { self.bytes_of(id, message.commit.as_deref()) } else { Ok(None) };
+        let welcome = if follows { Ok(None) } else { self.bytes_of(id, message.welcome.as_deref()) };
+        let tree = if follows { Ok(None) } else { self.bytes_of(id, message.tree.as_deref()) };
+        let here = |bytes: Option<Vec<u8>>, carried: Option<Box<Carried>>| {
+            bytes.map(|bytes| Box::new(Carried::Bytes(bytes.into()))).or(carried)
         };
         message.commit = here(commit?, message.commit);
         message.welcome = here(welcome?, message.welcome);

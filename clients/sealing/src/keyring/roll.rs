@@ -1,9 +1,9 @@
 //! Changes of a group's members by the app: the keyring makes the commit for the app's own request.
 
-use wire::{ClientMsgId, ConversationId, Problem, Rekeyed, Seq, UserId};
+use wire::{ClientMsgId, ConversationId, Problem, Seq, UserId};
 
 use super::Keyring;
-use super::rows::{self, Part, PendingKind, Waiting, Work};
+use super::rows::{self, PendingKind, Repeated, Waiting, Work};
 use super::said::{Prepared, Readiness, Roll};
 use super::work::{BROKEN, LEAVES_MAX, NO_KEYS};
 use crate::commit::Step;
@@ -18,7 +18,7 @@ impl Keyring {
         // A repetition has the same bytes.
         match seat.row.rolled.as_ref().filter(|(rolled, _)| rolled == client_msg_id) {
             Some((_, None)) => return Prepared::Plain,
-            Some((_, Some(seq))) => return Seq::new(*seq).map_or(Prepared::Plain, Prepared::Stored),
+            Some((_, Some(repeated))) => return Prepared::Ready(Box::new(repeated.clone().keys())),
             None => {}
         }
         let prepared = self.form(id, client_msg_id, roll, now_ms);
@@ -142,15 +142,8 @@ impl Keyring {
         let seat = self.seats.get(id)?;
         let waiting = seat.pending.as_ref().filter(|waiting| waiting.commit.client_msg_id == *client_msg_id)?;
         let is_due = seat.row.work == Work::Commit { landed: None, stale: false } && waiting.is_uploaded();
-        let commit = waiting.carried(Part::Commit).filter(|_| is_due);
-        let (Some(commit), Some(tree)) = (commit, waiting.carried(Part::Tree)) else { return Some(Prepared::Waits) };
-        Some(Prepared::Ready(Box::new(Rekeyed {
-            epoch: waiting.commit.epoch,
-            commit,
-            welcome: waiting.carried(Part::Welcome),
-            group_info: waiting.commit.group_info.clone().into(),
-            tree,
-        })))
+        let keys = Repeated::of(waiting).filter(|_| is_due).map(Repeated::keys);
+        Some(keys.map_or(Prepared::Waits, |keys| Prepared::Ready(Box::new(keys))))
     }
 
     /// Takes the outcome of an `add` or a `remove` with a commit: its place, or the refusal. After `stale_epoch` and
@@ -162,6 +155,10 @@ impl Keyring {
         result: std::result::Result<Seq, &Problem>,
         now_ms: u64,
     ) {
+        let Some(seat) = self.seats.get_mut(id) else { return };
+        if seat.row.rolled.take_if(|(rolled, _)| rolled == client_msg_id).is_some() {
+            self.touch(id);
+        }
         let Some(seat) = self.seats.get_mut(id) else { return };
         let Some(waiting) = seat.pending.as_ref().filter(|waiting| waiting.commit.client_msg_id == *client_msg_id)
         else {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use wire::{Bytes, Carried, ClaimedUser, ClientMsgId, ConversationId, DeviceId, MediaId, UserId};
+use wire::{Bytes, Carried, ClaimedUser, ClientMsgId, ConversationId, DeviceId, MediaId, Rekeyed, UserId};
 use zeroize::Zeroizing;
 
 use crate::commit::Pending;
@@ -114,9 +114,36 @@ pub(super) struct SeatRow {
     /// The packages for the `add` with this id.
     #[serde(default)]
     pub(super) claimed: Option<(ClientMsgId, Vec<ClaimedUser>)>,
-    /// The last change of the members whose form is fixed: at this place, or without a commit.
+    /// The last change of the members whose form is fixed, for its repetitions.
     #[serde(default)]
-    pub(super) rolled: Option<(ClientMsgId, Option<u64>)>,
+    pub(super) rolled: Option<(ClientMsgId, Option<Repeated>)>,
+}
+
+/// The bytes of a change of the members that is in the log and has no answer yet. Without keys: those would open the epoch.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Repeated {
+    epoch: u64,
+    commit: Carried,
+    welcome: Option<Carried>,
+    group_info: Bytes,
+    tree: Carried,
+}
+
+impl Repeated {
+    pub(super) fn of(waiting: &Waiting) -> Option<Self> {
+        Some(Self {
+            epoch: waiting.commit.epoch,
+            commit: waiting.carried(Part::Commit)?,
+            welcome: waiting.carried(Part::Welcome),
+            group_info: waiting.commit.group_info.clone().into(),
+            tree: waiting.carried(Part::Tree)?,
+        })
+    }
+
+    pub(super) fn keys(self) -> Rekeyed {
+        let Self { epoch, commit, welcome, group_info, tree } = self;
+        Rekeyed { epoch, commit, welcome, group_info, tree }
+    }
 }
 
 /// The work of a seat.

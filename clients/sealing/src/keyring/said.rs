@@ -79,8 +79,6 @@ pub enum Prepared {
     Plain,
     /// With this commit.
     Ready(Box<Rekeyed>),
-    /// No more: the log has its entry.
-    Stored(Seq),
     /// Not now: requests are under way.
     Waits,
     /// Not before the user accepts the new identity of this verified user.

@@ -123,7 +123,7 @@ impl Keyring {
             seat.row.sealed_from = message.seq.value();
             self.touch(&message.conversation_id);
         }
-        let tree = files::here(message.tree.as_ref()).map(<[u8]>::to_vec);
+        let tree = files::here(message.tree.as_deref()).map(<[u8]>::to_vec);
         self.find_peer(&message.conversation_id, &[message.sender_id.clone(), me], tree.as_deref());
     }
 

@@ -167,10 +167,10 @@ impl Keyring {
                     target: target(),
                     client_msg_id: pending.client_msg_id.clone(),
                     epoch: pending.epoch,
-                    commit: waiting.carried(Part::Commit),
-                    welcome: waiting.carried(Part::Welcome),
+                    commit: waiting.carried(Part::Commit).map(Box::new),
+                    welcome: waiting.carried(Part::Welcome).map(Box::new),
                     group_info: pending.group_info.clone().into(),
-                    tree: waiting.carried(Part::Tree)?,
+                    tree: Box::new(waiting.carried(Part::Tree)?),
                     removes: waiting.removes.iter().cloned().collect(),
                 };
                 Some((RequestKey::Commit(id.clone(), pending.client_msg_id.clone()), Action::Commit(request)))
@@ -504,7 +504,7 @@ fn own_entry(me: UserId, waiting: &Waiting, result: CommitResult) -> Message {
     message.silent = true;
     message.epoch = Some(result.epoch);
     message.client_msg_id = Some(pending.client_msg_id.clone());
-    let bytes = |part| Some(Carried::Bytes(waiting.part(part)?.to_vec().into()));
+    let bytes = |part| Some(Box::new(Carried::Bytes(waiting.part(part)?.to_vec().into())));
     message.commit = bytes(Part::Commit);
     message.welcome = bytes(Part::Welcome);
     message.tree = message.welcome.as_ref().and_then(|_| bytes(Part::Tree));

@@ -131,13 +131,13 @@ impl Client {
         };
         let keys = match self.keyring.roll(&conversation_id, &client_msg_id, roll, now_ms) {
             Prepared::Plain => None,
-            Prepared::Ready(keys) => Some(*keys),
+            Prepared::Ready(keys) => Some(keys),
             Prepared::Waits => return None,
             Prepared::Held(user) => {
                 self.keyring.accept(&user);
                 return None;
             }
-            Prepared::Stored(_) | Prepared::Refused(..) => {
+            Prepared::Refused(..) => {
                 self.turn.rolls.pop_front();
                 return None;
             }

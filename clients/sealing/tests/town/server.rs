@@ -258,7 +258,7 @@ impl Server {
             Action::Add(request) => {
                 let (id, all) = (&request.client_msg_id, serde_json::to_string(request).unwrap());
                 let system = System::MembersAdded { members: request.members.clone() };
-                if let Some(result) = self.roll(user, id, &all, request.keys.as_ref(), system)? {
+                if let Some(result) = self.roll(user, id, &all, request.keys.as_deref(), system)? {
                     return Ok(result);
                 }
                 let seq = self.log.len() as u64;
@@ -272,7 +272,7 @@ impl Server {
             Action::Remove(request) => {
                 let (id, all) = (&request.client_msg_id, serde_json::to_string(request).unwrap());
                 let system = System::MembersRemoved { members: vec![request.user_id.clone()] };
-                if let Some(result) = self.roll(user, id, &all, request.keys.as_ref(), system)? {
+                if let Some(result) = self.roll(user, id, &all, request.keys.as_deref(), system)? {
                     return Ok(result);
                 }
                 self.let_out(&request.user_id);
@@ -345,14 +345,14 @@ impl Server {
         for user in &request.removes {
             self.unnamed.remove(user);
         }
-        let commit = request.commit.as_ref().map(|commit| self.told(commit));
-        let welcome = request.welcome.as_ref().map(|welcome| self.told(welcome));
+        let commit = request.commit.as_ref().map(|commit| Box::new(self.told(commit)));
+        let welcome = request.welcome.as_ref().map(|welcome| Box::new(self.told(welcome)));
         let tree = self.told(&request.tree);
         let message = self.append(user, &request.client_msg_id, Kind::Commit);
         message.silent = true;
         message.epoch = Some(epoch);
         message.commit = commit;
-        message.tree = welcome.as_ref().map(|_| tree.clone());
+        message.tree = welcome.as_ref().map(|_| Box::new(tree.clone()));
         message.welcome = welcome;
         message.removes.clone_from(&request.removes);
         let seq = message.seq;
@@ -429,12 +429,12 @@ impl Server {
         self.epoch += 1;
         let epoch = self.epoch;
         let commit = self.told(&keys.commit);
-        let welcome = keys.welcome.as_ref().map(|welcome| self.told(welcome));
+        let welcome = keys.welcome.as_ref().map(|welcome| Box::new(self.told(welcome)));
         let tree = self.told(&keys.tree);
         let message = self.append(user, id, Kind::System);
         message.epoch = Some(epoch);
-        message.commit = Some(commit);
-        message.tree = welcome.as_ref().map(|_| tree.clone());
+        message.commit = Some(Box::new(commit));
+        message.tree = welcome.as_ref().map(|_| Box::new(tree.clone()));
         message.welcome = welcome;
         message.system = Some(system);
         let seq = message.seq.value();
