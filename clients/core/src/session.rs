@@ -34,7 +34,7 @@ mod watching;
 use std::mem;
 use std::time::Duration;
 
-use pigeonhole_sealing::Keyring;
+use pigeonhole_sealing::{Keyring, Lock};
 use wire::{Kind, Member, Message, Receipt, Reply, Seq, ServerEvent, ServerFrame, Settings, Target, Timestamp, UserId};
 
 use calls::Calls;
@@ -42,6 +42,7 @@ use catch_up::CatchUp;
 use conversations::Conversations;
 use links::Links;
 use outbox::Outbox;
+use own_entries::plaintext;
 use presence::Presences;
 use reading::read_frame;
 use reports::Reports;
@@ -96,6 +97,9 @@ impl Core {
         // The bytes of what may have left were kept.
         let is_unsent = |queued: &Queued| match (&keyring, queued.outgoing.target()) {
             (Some(keyring), Some(Target::User(peer))) => keyring.sealed(&peer, &queued.client_msg_id).is_none(),
+            (Some(keyring), Some(Target::Conversation(id))) if keyring.lock(&id) != Lock::Plain => {
+                plaintext(&queued.outgoing).is_some() && keyring.sealed(&id, &queued.client_msg_id).is_none()
+            }
             _ => false,
         };
         Self {

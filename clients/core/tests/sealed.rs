@@ -2,20 +2,23 @@
 //! connections end, and devices crash before and after each commit. In the end each device has each message once and in
 //! order, none is unreadable, and no frame had a text.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "a panic is the test's report")]
+#![allow(clippy::too_many_lines, reason = "a model of all actions")]
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pigeonhole_core::{
     Ask, Core, Event, Input, Keeper, Keys, LinkId, MemStore, Moment, Outgoing, Output, Queued, Setup, State, Timing,
     Unreadable, Why,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use wire::{
-    AckEntry, AckResult, Action, ClaimKeysRequest, ClaimKeysResult, ClaimedDevice, ClaimedUser, ClientMsgId,
-    CommitRequest, CommitResult, ConversationId, DeviceId, DrainResult, EditRequest, GroupInfoResult, HistoryRequest,
-    HistoryResult, InboxResult, KeyDevice, KeyPackage, Kind, ListKeysResult, Member, Message, MessageId, PingResult,
-    PublishKeysRequest, PublishKeysResult, ReadResult, Refusal, RemoveKeysResult, Reply, Request, SendRequest,
-    SendResult, Seq, ServerEvent, Side, Target, Timestamp, UserId, direct_conversation_id, error_frame, reply_frame,
+    AckEntry, AckResult, Action, AddRequest, AddResult, ClaimKeysRequest, ClaimKeysResult, ClaimedDevice, ClaimedUser,
+    ClientMsgId, CommitRequest, CommitResult, ConversationId, DeviceId, DrainResult, EditRequest, GroupInfoResult,
+    GroupMember, HistoryRequest, HistoryResult, InboxResult, KeyDevice, KeyPackage, Kind, LeaveRequest, LeaveResult,
+    ListKeysResult, Member, MembersResult, Message, MessageId, PingResult, PublishKeysRequest, PublishKeysResult,
+    ReadResult, Refusal, Rekeyed, RemoveKeysResult, RemoveRequest, Reply, Request, Role, SendRequest, SendResult, Seq,
+    ServerEvent, Side, System, Target, Timestamp, UserId, direct_conversation_id, error_frame, reply_frame,
 };
 
 /// Small, so that there are several pages.
@@ -26,7 +29,19 @@ fn user(name: &str) -> UserId {
     UserId::parse(name).unwrap()
 }
 
+thread_local! {
+    /// Each test has a thread of its own.
+    static GROUP: Cell<bool> = const { Cell::new(false) };
+}
+
+fn is_group() -> bool {
+    GROUP.get()
+}
+
 fn chat() -> ConversationId {
+    if is_group() {
+        return ConversationId::parse("gr_model").unwrap();
+    }
     direct_conversation_id(&user("alice"), &user("bob"))
 }
 
@@ -49,9 +64,35 @@ struct Server {
     /// Entries that the other connections get.
     news: Vec<Message>,
     clock_ms: i64,
+    /// The members of a group, with the entries by which they joined.
+    members: BTreeMap<UserId, Seq>,
+    /// The users who left, and whom no commit has named.
+    unnamed: BTreeSet<UserId>,
+    refused: usize,
 }
 
 impl Server {
+    /// Makes the entry of a change of the members.
+    fn system(&mut self, user: &UserId, id: ClientMsgId, event: System, keys: Option<Rekeyed>) -> SendResult {
+        let entry = Message { kind: Kind::System, client_msg_id: Some(id), system: Some(event), ..text(String::new()) };
+        let Some(Rekeyed { commit, welcome, group_info, tree, .. }) = keys else { return self.append(user, entry) };
+        self.epoch += 1;
+        let tree_of_entry = welcome.as_ref().map(|_| Box::new(tree.clone()));
+        let (commit, welcome) = (Box::new(commit), welcome.map(Box::new));
+        let epoch = Some(self.epoch);
+        let stored = self.append(user, Message { epoch, commit: Some(commit), welcome, tree: tree_of_entry, ..entry });
+        let (conversation_id, seq, birth_seq) = (chat(), stored.seq, self.birth_seq);
+        self.newest = Some(GroupInfoResult { conversation_id, epoch: self.epoch, seq, birth_seq, group_info, tree });
+        stored
+    }
+
+    fn let_in(&mut self, users: &[UserId], seq: Seq) {
+        for user in users {
+            self.members.insert(user.clone(), seq);
+            self.delivered.insert(user.clone(), seq.previous());
+        }
+    }
+
     fn now(&mut self) -> Timestamp {
         self.clock_ms += 1;
         Timestamp::from_millis(STARTED_MS + self.clock_ms)
@@ -91,7 +132,18 @@ impl Server {
     }
 
     fn answer(&mut self, user: &UserId, device: &DeviceId, frame: &str) -> String {
-        let Request { id, action } = Request::parse(frame).unwrap();
+        let raw: Value = serde_json::from_str(frame).unwrap();
+        let mut plain = raw.clone();
+        plain.as_object_mut().unwrap().remove("removes");
+        let Request { id, mut action } = Request::parse(&plain.to_string()).unwrap();
+        match &mut action {
+            Action::Add(request) => request.keys = keys_in(&raw).map(Box::new),
+            Action::Remove(request) => request.keys = keys_in(&raw).map(Box::new),
+            Action::Commit(request) => {
+                request.removes = serde_json::from_value(raw["removes"].clone()).unwrap_or_default();
+            }
+            _ => {}
+        }
         let name = action.name();
         match self.reply(user, device, action) {
             Ok(reply) => reply_frame(name, id.as_ref(), &reply),
@@ -109,6 +161,10 @@ impl Server {
                 if epoch != Some(self.epoch) {
                     return Err(self.stale());
                 }
+                if !self.unnamed.is_empty() {
+                    self.refused += 1;
+                    return Err(self.stale());
+                }
                 let entry = Message { kind, client_msg_id: Some(client_msg_id), epoch, silent, ..text(body) };
                 self.append(user, entry).into()
             }
@@ -120,6 +176,42 @@ impl Server {
             Action::RemoveKeys(request) => {
                 self.keys.remove(&(user.clone(), request.device_id));
                 RemoveKeysResult { devices: 1 }.into()
+            }
+            Action::Members(_) => {
+                let member = |(user_id, seq): (&UserId, &Seq)| GroupMember {
+                    user_id: user_id.clone(),
+                    role: Role::Member,
+                    joined_seq: *seq,
+                };
+                MembersResult { members: self.members.iter().map(member).collect(), next_cursor: None }.into()
+            }
+            Action::Add(AddRequest { client_msg_id, members, keys, .. }) => {
+                assert!(self.epoch == 0 || keys.is_some(), "an add leaves without its commit");
+                if keys.as_ref().is_some_and(|keys| keys.epoch != self.epoch) {
+                    return Err(self.stale());
+                }
+                let event = System::MembersAdded { members: members.clone() };
+                let entry = self.system(user, client_msg_id, event, keys.map(|keys| *keys));
+                self.let_in(&members, entry.seq);
+                AddResult { entry: Some(entry), added: members, already: vec![], not_added: vec![] }.into()
+            }
+            Action::Remove(RemoveRequest { client_msg_id, user_id, keys, .. }) => {
+                if keys.as_ref().is_some_and(|keys| keys.epoch != self.epoch) {
+                    return Err(self.stale());
+                }
+                if keys.is_none() && self.epoch > 0 {
+                    self.unnamed.insert(user_id.clone());
+                }
+                let event = System::MembersRemoved { members: vec![user_id.clone()] };
+                let entry = self.system(user, client_msg_id, event, keys.map(|keys| *keys));
+                self.members.remove(&user_id);
+                wire::RemoveResult(entry).into()
+            }
+            Action::Leave(request) => {
+                let entry = self.system(user, request.client_msg_id.unwrap(), System::MemberLeft {}, None);
+                self.members.remove(user);
+                self.unnamed.insert(user.clone());
+                LeaveResult { entry: Some(entry) }.into()
             }
             Action::Ack(request) => {
                 self.acknowledge(user, &request.up_to);
@@ -160,7 +252,7 @@ impl Server {
     }
 
     fn commit(&mut self, user: &UserId, request: CommitRequest) -> Result<CommitResult, Refusal> {
-        let CommitRequest { client_msg_id, epoch, commit, welcome, group_info, tree, .. } = request;
+        let CommitRequest { client_msg_id, epoch, commit, welcome, group_info, tree, removes, .. } = request;
         if let Some(entry) = self.stored(user, &client_msg_id) {
             let epoch = self.log.iter().find(|known| known.seq == entry.seq).unwrap().epoch.unwrap();
             return Ok(CommitResult { entry, epoch });
@@ -169,6 +261,7 @@ impl Server {
             return Err(self.stale());
         }
         self.epoch += 1;
+        self.unnamed.retain(|user| !removes.contains(user));
         let is_birth = commit.is_none();
         let tree_of_entry = welcome.as_ref().map(|_| tree.clone());
         let entry = self.append(
@@ -181,6 +274,7 @@ impl Server {
                 commit,
                 welcome,
                 tree: tree_of_entry,
+                removes,
                 ..text(String::new())
             },
         );
@@ -270,6 +364,17 @@ impl Server {
         };
         let peer = if *user == "alice" { "bob" } else { "alice" };
         let delivered = self.delivered.get(user).copied().unwrap_or_default();
+        if is_group() {
+            let Some(first_seq) = self.members.get(user) else {
+                return InboxResult { conversations: vec![], next_cursor: None };
+            };
+            let row = json!({"conversation_id": chat(), "kind": "group", "title": "model", "role": "member",
+                "member_count": self.members.len(), "first_seq": first_seq, "unread": 0, "mentions": 0, "encrypted": true,
+                "epoch": self.epoch, "delivered_seq": delivered, "read_seq": 0, "last_seq": self.last(),
+                "last_message": {"seq": last.seq, "sender_id": last.sender_id, "kind": last.kind, "preview": "",
+                    "sent_at": last.sent_at}});
+            return InboxResult { conversations: vec![serde_json::from_value(row).unwrap()], next_cursor: None };
+        }
         let row = json!({"conversation_id": chat(), "kind": "direct", "peer_id": peer, "unread": 0, "encrypted": true,
             "epoch": self.epoch, "delivered_seq": delivered, "read_seq": 0, "last_seq": self.last(),
             "last_message": {"seq": last.seq, "sender_id": last.sender_id, "kind": last.kind, "preview": "",
@@ -294,9 +399,24 @@ impl Server {
         };
         let delivered_seq = self.delivered.get(user).copied().unwrap_or_default();
         let members = vec![Member { user_id: user.clone(), delivered_seq, read_seq: Seq::ZERO }];
-        let messages = seen_by(user, page);
-        Ok(HistoryResult { messages, more, last_seq: self.last(), first_seq: None, members })
+        let first_seq = self.members.get(user).copied();
+        let page: Vec<Message> =
+            page.iter().filter(|entry| first_seq.is_none_or(|first| entry.seq >= first)).cloned().collect();
+        let messages = seen_by(user, &page);
+        Ok(HistoryResult { messages, more, last_seq: self.last(), first_seq, members })
     }
+}
+
+/// The bytes of a change of the members.
+fn keys_in(raw: &Value) -> Option<Rekeyed> {
+    let field = |name: &str| raw.get(name).cloned();
+    Some(Rekeyed {
+        epoch: raw.get("epoch")?.as_u64()?,
+        commit: serde_json::from_value(field("commit")?).unwrap(),
+        welcome: field("welcome").map(|welcome| serde_json::from_value(welcome).unwrap()),
+        group_info: serde_json::from_value(field("group_info")?).unwrap(),
+        tree: serde_json::from_value(field("tree")?).unwrap(),
+    })
 }
 
 fn text(body: String) -> Message {
@@ -453,7 +573,8 @@ impl World {
         self.sent += 1;
         let (id, body) = (format!("m{}", self.sent), format!("canary{}", self.sent));
         let peer = user(if device.user == "alice" { "bob" } else { "alice" });
-        let target = if self.rng.bool() && self.server.birth_seq > Seq::ZERO && !device.told.is_empty() {
+        let target = if is_group() || (self.rng.bool() && self.server.birth_seq > Seq::ZERO && !device.told.is_empty())
+        {
             Target::Conversation(chat())
         } else {
             Target::User(peer)
@@ -506,7 +627,10 @@ impl World {
         device.down.push_back(answer);
         for entry in std::mem::take(&mut self.server.news) {
             for (other, device) in self.devices.iter_mut().enumerate() {
-                if other != at && device.link.is_some() {
+                let is_for = !is_group()
+                    || self.server.members.contains_key(&device.user)
+                    || matches!(&entry.system, Some(System::MembersRemoved { members }) if members.contains(&device.user));
+                if other != at && device.link.is_some() && is_for {
                     let seen = seen_by(&device.user, std::slice::from_ref(&entry)).remove(0);
                     device.down.push_back(ServerEvent::messages_new(seen).to_frame());
                 }
@@ -646,6 +770,76 @@ fn a_second_device_joins_by_itself_and_reads_what_comes_then() {
         world.check(device, Seq::ZERO);
     }
     world.check(&world.devices[2], joined);
+}
+
+/// Alice and bob in a group, with a device each, and carol, who has keys.
+fn group() -> World {
+    GROUP.set(true);
+    let mut world = World::new(8);
+    let (alice, bob) = two();
+    let carol = Keys::generate().unwrap();
+    world.devices = vec![
+        Device::new("alice", "phone", &alice),
+        Device::new("bob", "phone", &bob),
+        Device::new("carol", "phone", &carol),
+    ];
+    let members = vec![user("alice"), user("bob")];
+    let title = wire::Title::parse("model").unwrap();
+    let event = System::Created { title, members: members.clone() };
+    world.server.system(&user("alice"), ClientMsgId::parse("g1").unwrap(), event, None);
+    world.server.news.clear();
+    world.server.let_in(&members, Seq::FIRST);
+    world.server.delivered.clear();
+    world.settle();
+    world
+}
+
+#[test]
+fn members_of_a_group_come_and_go_with_commits_and_read_what_is_theirs() {
+    let mut world = group();
+    world.write(0);
+    world.settle();
+    world.write(1);
+    world.settle();
+    assert_eq!(world.expected().len(), 2);
+    world.check(&world.devices[0], Seq::ZERO);
+    world.check(&world.devices[1], Seq::ZERO);
+    // In one request with the commit.
+    let add = AddRequest {
+        conversation_id: chat(),
+        client_msg_id: ClientMsgId::parse("add").unwrap(),
+        members: vec![user("carol")],
+        keys: None,
+    };
+    world.keep(0, "add", Outgoing::Request(add.into()));
+    world.settle();
+    let joined = world.server.last();
+    assert!(world.server.log.last().unwrap().commit.is_some());
+    world.write(2);
+    world.settle();
+    for at in [0, 1] {
+        world.check(&world.devices[at], Seq::ZERO);
+    }
+    world.check(&world.devices[2], joined);
+    // Who leaves is out before the next message.
+    let leave = LeaveRequest { conversation_id: chat(), client_msg_id: Some(ClientMsgId::parse("leave").unwrap()) };
+    world.keep(1, "leave", Outgoing::Request(leave.into()));
+    world.settle();
+    world.write(0);
+    world.settle();
+    let commit = world.server.log.iter().rfind(|entry| entry.kind == Kind::Commit).unwrap();
+    assert_eq!(commit.removes, [user("bob")]);
+    assert_eq!(world.server.refused, 0);
+    world.check(&world.devices[2], joined);
+    let remove = RemoveRequest {
+        conversation_id: chat(),
+        client_msg_id: ClientMsgId::parse("remove").unwrap(),
+        user_id: user("carol"),
+        keys: None,
+    };
+    world.keep(0, "remove", Outgoing::Request(remove.into()));
+    world.settle();
+    assert!(world.server.log.last().unwrap().commit.is_some() && world.server.unnamed.is_empty());
 }
 
 #[test]

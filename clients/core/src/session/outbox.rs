@@ -272,9 +272,10 @@ impl Core {
         keys.append(&mut self.outbox.unsealed);
         for key in keys {
             let Some(queued) = self.outbox.next(&key) else { continue };
-            let sealed = match self.form_of(&queued) {
-                Form::Clear => None,
-                Form::Sealed(sealed) => Some(sealed),
+            let (sealed, keys) = match self.form_of(&queued) {
+                Form::Clear => (None, None),
+                Form::Sealed(sealed) => (Some(sealed), None),
+                Form::Rekeyed(keys) => (None, Some(keys)),
                 Form::Waits => {
                     self.outbox.unsealed.insert(key);
                     continue;
@@ -301,7 +302,7 @@ impl Core {
             // For a saved request, the time of its last try is unknown.
             let lost_until = (entry.tries > 0).then(|| entry.runs_until.unwrap_or(now + TRY_MAX));
             entry.tries = entry.tries.saturating_add(1);
-            self.ask_to_store(Sending { queued, sealed }, lost_until, now);
+            self.ask_to_store(Sending { queued, sealed, keys }, lost_until, now);
         }
     }
 
@@ -309,8 +310,11 @@ impl Core {
         self.outbox.lost(queued, runs_until);
     }
 
-    pub(super) fn stored(&mut self, Sending { mut queued, sealed }: Sending, answer: AddResult, now: Moment) {
+    pub(super) fn stored(&mut self, Sending { mut queued, sealed, keys }: Sending, answer: AddResult, now: Moment) {
         let Some(entry) = self.outbox.remove(&queued) else { return };
+        if let (Some(_), Some(stored)) = (keys, &answer.entry) {
+            self.rolled(&queued, Ok(stored.seq));
+        }
         self.stats.answered += 1;
         if let Some(ask) = entry.ask {
             self.answer(ask, Ok(answer.clone().into()));

@@ -3,15 +3,16 @@
 use pigeonhole_sealing::Sealed;
 use serde_json::{Map, Value, json};
 use wire::{
-    Action, AddResult, CreateRequest, CreateResult, EditRequest, Kind, LeaveRequest, LeaveResult, Message,
-    ReactRequest, RemoveRequest, RoleRequest, SendRequest, SendResult, Seq, System, UpdateRequest, UserId,
+    Action, AddRequest, AddResult, CreateRequest, CreateResult, EditRequest, Kind, LeaveRequest, LeaveResult, Message,
+    ReactRequest, Rekeyed, RemoveRequest, RoleRequest, SendRequest, SendResult, Seq, System, UpdateRequest, UserId,
 };
 
 use super::reading::readable;
 use crate::saved::{Outgoing, Queued};
 
-/// Returns the request to send to the server. `sealed`: what leaves in place of the content.
-pub(super) fn action(queued: &Queued, sealed: Option<&Sealed>) -> Action {
+/// Returns the request to send to the server. `sealed`: what leaves in place of the content. `keys`: the commit of a change
+/// of a group's members.
+pub(super) fn action(queued: &Queued, sealed: Option<&Sealed>, keys: Option<&Rekeyed>) -> Action {
     let Queued { client_msg_id, outgoing, .. } = queued.clone();
     if let (Some(sealed), Some(target)) = (sealed, outgoing.target()) {
         return Action::Send(SendRequest {
@@ -44,6 +45,12 @@ pub(super) fn action(queued: &Queued, sealed: Option<&Sealed>) -> Action {
                 epoch,
                 silent,
             })
+        }
+        Outgoing::Request(Action::Add(request)) => {
+            Action::Add(AddRequest { keys: keys.cloned().map(Box::new), ..request })
+        }
+        Outgoing::Request(Action::Remove(request)) => {
+            Action::Remove(RemoveRequest { keys: keys.cloned().map(Box::new), ..request })
         }
         Outgoing::Request(action) => action,
     }
@@ -170,7 +177,6 @@ pub(super) fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, 
         commit: None,
         welcome: None,
         tree: None,
-        target_id: None,
         removes: vec![],
     }
 }

@@ -7,12 +7,13 @@ use pigeonhole_sealing::{RequestKey, Sealed};
 use serde_json::Value;
 use wire::{
     AckEntry, AckRequest, Action, ClientMsgId, ConversationId, DrainRequest, HistoryRequest, InboxRequest, MediaId,
-    PingRequest, PingResult, PresenceRequest, Problem, ReadRequest, ReadResult, Request, RequestId, Seq,
+    PingRequest, PingResult, PresenceRequest, Problem, ReadRequest, ReadResult, Rekeyed, Request, RequestId, Seq,
     UnwatchRequest, UnwatchResult, UploadRequest, UploadedRequest, UploadedResult, WatchRequest,
 };
 
 use super::own_entries;
 use super::reading::{read_inbox, readable};
+use super::sealing::REKEY_REQUIRED;
 use super::{AskId, Core, LinkId, Output, jitter};
 use crate::saved::Queued;
 use crate::turn::Keeper;
@@ -91,6 +92,8 @@ pub(super) struct Sending {
     pub queued: Queued,
     /// The bytes that leave in place of the content, the same at each try.
     pub sealed: Option<Sealed>,
+    /// The commit of a change of a group's members, the same at each try.
+    pub keys: Option<Box<Rekeyed>>,
 }
 
 /// A request, with everything that handling its reply needs. Each match on it names every kind, so a new one does not
@@ -130,7 +133,9 @@ pub(super) enum Errand {
 impl Errand {
     fn frame(&self, id: u64) -> String {
         let action = match self {
-            Self::Send(sending) => own_entries::action(&sending.queued, sending.sealed.as_ref()),
+            Self::Send(sending) => {
+                own_entries::action(&sending.queued, sending.sealed.as_ref(), sending.keys.as_deref())
+            }
             Self::Ack(request) => Action::Ack(request.clone()),
             Self::Read { request, .. } => Action::Read(request.clone()),
             Self::Drain(request) => Action::Drain(request.clone()),
@@ -380,7 +385,9 @@ impl Core {
             // The announcement of the message's file has expired: no other try can have stored the message.
             // The server stores nothing that was sealed for an ended epoch.
             let has_ended = |sending: &Sending| {
-                (code == "gone" && sending.queued.outgoing.upload().is_some()) || code == STALE_EPOCH
+                (code == "gone" && sending.queued.outgoing.upload().is_some())
+                    || code == STALE_EPOCH
+                    || code == REKEY_REQUIRED
             };
             let is_final = !retryable && matches!(&asked.errand, Errand::Send(sending) if !has_ended(sending));
             if let Some(until) = until.filter(|_| is_final) {
@@ -400,10 +407,18 @@ impl Core {
         let Some(Asked { errand, .. }) = self.requests.asked.remove(&id) else { return };
         let error = Error::Refused { code, message };
         match errand {
-            Errand::Send(sending) if sending.sealed.is_some() && problem.code == STALE_EPOCH => {
+            Errand::Send(sending)
+                if (sending.sealed.is_some() || sending.keys.is_some())
+                    && matches!(problem.code.as_str(), STALE_EPOCH | REKEY_REQUIRED) =>
+            {
                 self.send_stale(&sending.queued, &problem, now);
             }
-            Errand::Send(sending) => self.send_refused(&sending.queued, error),
+            Errand::Send(sending) => {
+                if sending.keys.is_some() {
+                    self.rolled(&sending.queued, Err(&problem));
+                }
+                self.send_refused(&sending.queued, error);
+            }
             Errand::Keyring(key, _) => self.keyring_answered(&key, Err(problem), now),
             Errand::Open(_) => {}
             // The server would refuse it again. The valid entries are applied.

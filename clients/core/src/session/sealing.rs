@@ -1,27 +1,29 @@
-//! The end-to-end encryption of direct conversations. The keyring makes all decisions. The session passes it the entries
+//! The end-to-end encryption. The keyring makes all decisions. The session passes it the entries
 //! of the log in order, sends its requests, and writes its rows with everything else of the turn.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use pigeonhole_sealing::{Envelope, Readiness, RequestKey, Sealed, Shown};
+use pigeonhole_sealing::{Envelope, Lock, Party, Prepared, Readiness, RequestKey, Roll, Sealed, Shown};
 use serde_json::{Value, json};
 use wire::limits::HISTORY_LIMIT_MAX;
 use wire::{
-    Action, ClientMsgId, Conversation, ConversationId, HistoryRequest, HistoryResult, Kind, Message, Problem,
-    SendResult, Seq, Side, Target, Timestamp, UserId, direct_conversation_id,
+    Action, ClientMsgId, Conversation, ConversationId, HistoryRequest, HistoryResult, Kind, Message, Problem, Rekeyed,
+    SendResult, Seq, Side, Target, Timestamp, direct_conversation_id,
 };
 
 use super::Core;
 use super::own_entries::{Plaintext, own_entry, plaintext};
 use super::requests::Errand;
 use crate::chat::{Found, Load, LoadId};
-use crate::saved::{Queued, StorageChange};
+use crate::saved::{Outgoing, Queued, StorageChange};
 use crate::turn::{Output, Trust};
 use crate::unreadable::Unreadable;
 use crate::{Error, Event, Moment, Write};
 
 /// While the keyring has this number of requests under way, it joins no further conversation of the chat list.
 const MEETINGS_MAX: usize = 4;
+/// The code for a sealed message while a user who left can still open it.
+pub(super) const REKEY_REQUIRED: &str = "rekey_required";
 
 /// Reads by the session have numbers from here on, and those of views lower ones.
 const FIRST_LOAD: LoadId = 1 << 62;
@@ -42,15 +44,20 @@ pub(super) struct Sealing {
     last_load: LoadId,
     /// The store's chat list was requested. Its rows have the peers of conversations.
     is_started: bool,
-    /// The peers of encrypted conversations of the chat list, in its order.
-    met: VecDeque<UserId>,
+    /// The encrypted conversations of the chat list, in its order.
+    met: VecDeque<Party>,
+    /// The groups that are encrypted, by the chat list.
+    groups: BTreeSet<ConversationId>,
+    /// The store's chat list has come.
+    has_rows: bool,
 }
 
 /// The users who may read a request.
 #[derive(PartialEq)]
 pub(super) enum Reader {
     Any,
-    User(UserId),
+    /// The other user, or the members of this group.
+    Of(Party),
     /// A user whose row of the chat list has not come.
     Unknown,
 }
@@ -59,6 +66,8 @@ pub(super) enum Reader {
 pub(super) enum Form {
     Clear,
     Sealed(Sealed),
+    /// A change of a group's members, with its commit.
+    Rekeyed(Box<Rekeyed>),
     /// Not now. The next turn tries again.
     Waits,
     Refused(Error),
@@ -76,9 +85,9 @@ impl Core {
         let mut due = std::mem::take(&mut self.sealing.again);
         due.extend(keyring.requests(wall));
         while self.requests.of_keyring() + due.len() < MEETINGS_MAX
-            && let Some(peer) = self.sealing.met.pop_front()
+            && let Some(party) = self.sealing.met.pop_front()
         {
-            keyring.met(&peer, wall);
+            keyring.met(party, wall);
             due.extend(keyring.requests(wall));
         }
         for (key, action) in due {
@@ -135,7 +144,7 @@ impl Core {
         Some(self.now + std::time::Duration::from_millis(at.saturating_sub(millis(self.wall))))
     }
 
-    /// Returns what the app gets of an entry. `None`: the client has no encryption, or the entry is of a group.
+    /// Returns what the app gets of an entry. `None`: the client has no encryption.
     pub(super) fn content(&mut self, message: Message, shown: Option<Shown>) -> Message {
         match shown {
             None => message,
@@ -191,16 +200,22 @@ impl Core {
 
     /// The bytes of this message leave no more. `seq`: its place, unless the server refused it for good.
     pub(super) fn forget_sealed(&mut self, queued: &Queued, seq: Option<Seq>) {
-        if let (Some(peer), Some(keyring)) = (self.outbox.recipient(queued), &mut self.keyring) {
-            keyring.sent(&peer, &queued.client_msg_id, seq, millis(self.wall));
+        if let (Some(party), Some(keyring)) = (self.party_of(queued), &mut self.keyring) {
+            keyring.sent(party, &queued.client_msg_id, seq, millis(self.wall));
         }
     }
 
-    /// The conversation has another epoch. The message is sealed anew, once the log has come up to its end.
+    /// The server has not stored it, since the conversation has another epoch, or users have left. It is sent again once
+    /// the log has come up to its end, and a commit removes who left.
     pub(super) fn send_stale(&mut self, queued: &Queued, problem: &Problem, now: Moment) {
         let (epoch, last_seq) = (problem.epoch.unwrap_or_default(), problem.last_seq.unwrap_or_default());
-        if let (Some(peer), Some(keyring)) = (self.outbox.recipient(queued), &mut self.keyring) {
-            keyring.stale(&peer, &queued.client_msg_id, epoch, last_seq, millis(self.wall));
+        let (id, wall) = (&queued.client_msg_id, millis(self.wall));
+        if let (Some(party), Some(keyring)) = (self.party_of(queued), &mut self.keyring) {
+            match (&party, roll_of(queued)) {
+                (Party::Conversation(group), Some(_)) => keyring.rolled(group, id, Err(problem), wall),
+                _ if problem.code == REKEY_REQUIRED => keyring.rekey(party, id, &problem.members, wall),
+                _ => keyring.stale(party, id, epoch, last_seq, wall),
+            }
         }
         self.outbox.unsend(queued);
         if let Some(id) = &problem.conversation_id {
@@ -208,38 +223,83 @@ impl Core {
         }
     }
 
+    /// The server has stored a change of a group's members, with its commit, or refused it for good.
+    pub(super) fn rolled(&mut self, queued: &Queued, result: Result<Seq, &Problem>) {
+        let (Some(Party::Conversation(id)), Some(_)) = (self.party_of(queued), roll_of(queued)) else { return };
+        if let Some(keyring) = &mut self.keyring {
+            keyring.rolled(&id, &queued.client_msg_id, result, millis(self.wall));
+        }
+    }
+
+    /// Returns the conversation of a request, as the keyring names it.
+    fn party_of(&self, queued: &Queued) -> Option<Party> {
+        match queued.outgoing.target()? {
+            Target::Conversation(id) if id.is_group() => Some(Party::Conversation(id)),
+            Target::User(_) | Target::Conversation(_) => self.outbox.recipient(queued).map(|peer| Party::from(&peer)),
+        }
+    }
+
     /// Returns who alone may read a request. A service has no keys.
     pub(super) fn reader_of(&self, queued: &Queued) -> Reader {
-        if self.keyring.is_none() {
-            return Reader::Any;
-        }
+        let Some(keyring) = &self.keyring else { return Reader::Any };
         match queued.outgoing.target() {
+            Some(Target::Conversation(id)) if id.is_group() => {
+                if keyring.lock(&id) != Lock::Plain || self.sealing.groups.contains(&id) {
+                    Reader::Of(Party::Conversation(id))
+                } else if self.sealing.has_rows {
+                    Reader::Any
+                } else {
+                    Reader::Unknown
+                }
+            }
             Some(Target::Conversation(id)) if id.has_members() => Reader::Any,
             Some(_) => match self.outbox.recipient(queued) {
                 Some(peer) if peer.is_service() => Reader::Any,
-                Some(peer) => Reader::User(peer),
+                Some(peer) => Reader::Of(Party::User(peer)),
                 None => Reader::Unknown,
             },
             None => Reader::Any,
         }
     }
 
-    /// Returns how a request leaves. With encryption, nothing that a person reads leaves in the clear.
-    pub(super) fn form_of(&mut self, queued: &Queued) -> Form {
-        let Some(plaintext) = plaintext(&queued.outgoing) else { return Form::Clear };
-        let peer = match self.reader_of(queued) {
-            Reader::Any => return Form::Clear,
-            Reader::User(peer) => peer,
+    /// Returns how a change of a group's members leaves: an encrypted group needs a commit with it.
+    fn form_of_roll(&mut self, queued: &Queued, roll: Roll<'_>) -> Form {
+        let id = match self.reader_of(queued) {
+            Reader::Of(Party::Conversation(id)) => id,
+            Reader::Any | Reader::Of(Party::User(_)) => return Form::Clear,
             Reader::Unknown => return Form::Waits,
         };
         let Some(keyring) = &mut self.keyring else { return Form::Clear };
-        if let Some(sealed) = keyring.sealed(&peer, &queued.client_msg_id) {
+        match keyring.roll(&id, &queued.client_msg_id, roll, millis(self.wall)) {
+            Prepared::Plain => Form::Clear,
+            Prepared::Ready(keys) => Form::Rekeyed(keys),
+            Prepared::Waits | Prepared::Held(_) => Form::Waits,
+            Prepared::Refused(code, _) => {
+                let message = "the members can't be added to an encrypted group".to_owned();
+                Form::Refused(Error::Refused { code, message })
+            }
+        }
+    }
+
+    /// Returns how a request leaves. With encryption, nothing that a person reads leaves in the clear.
+    pub(super) fn form_of(&mut self, queued: &Queued) -> Form {
+        if let Some(roll) = roll_of(queued) {
+            return self.form_of_roll(queued, roll);
+        }
+        let Some(plaintext) = plaintext(&queued.outgoing) else { return Form::Clear };
+        let party = match self.reader_of(queued) {
+            Reader::Any => return Form::Clear,
+            Reader::Of(party) => party,
+            Reader::Unknown => return Form::Waits,
+        };
+        let Some(keyring) = &mut self.keyring else { return Form::Clear };
+        if let Some(sealed) = keyring.sealed(party.clone(), &queued.client_msg_id) {
             return Form::Sealed(sealed);
         }
         if queued.outgoing.upload().is_some() {
             return Form::Refused(no_files());
         }
-        match keyring.prepare(&peer, millis(self.wall)) {
+        match keyring.prepare(party.clone(), millis(self.wall)) {
             Readiness::Ready => {}
             Readiness::Waits | Readiness::Held(_) => return Form::Waits,
             Readiness::Refused(code) => {
@@ -247,17 +307,20 @@ impl Core {
                 return Form::Refused(Error::Refused { code, message });
             }
         }
-        let Some(envelope) = self.envelope(&peer, queued.made_at, plaintext) else { return Form::Waits };
+        let Some(envelope) = self.envelope(&party, queued.made_at, plaintext) else { return Form::Waits };
         let Some(keyring) = &mut self.keyring else { return Form::Waits };
-        match keyring.seal(&peer, &queued.client_msg_id, &envelope) {
+        match keyring.seal(party, &queued.client_msg_id, &envelope) {
             Ok(sealed) => Form::Sealed(sealed),
             Err(_) => Form::Refused(Error::TooLarge),
         }
     }
 
     /// Returns what is sealed, or `None` while the store is read for the message to which it refers.
-    fn envelope(&mut self, peer: &UserId, made_at: Timestamp, plaintext: Plaintext) -> Option<Envelope> {
-        let id = direct_conversation_id(&self.me, peer);
+    fn envelope(&mut self, party: &Party, made_at: Timestamp, plaintext: Plaintext) -> Option<Envelope> {
+        let id = match party {
+            Party::User(peer) => direct_conversation_id(&self.me, peer),
+            Party::Conversation(id) => id.clone(),
+        };
         let Plaintext { kind, body, mut fields, refers_to } = plaintext;
         if let Some((name, seq)) = refers_to {
             fields.insert(name.to_owned(), self.target(&id, seq)?);
@@ -303,7 +366,12 @@ impl Core {
             return Some(found);
         }
         match (self.sealing.loads.remove(&load), found) {
-            (None, Found::Start { chats, .. }) => self.outbox.remember_rows(&chats),
+            (None, Found::Start { chats, .. }) => {
+                self.outbox.remember_rows(&chats);
+                let groups = chats.iter().filter(|row| row.encrypted && row.conversation_id.is_group());
+                self.sealing.groups.extend(groups.map(|row| row.conversation_id.clone()));
+                self.sealing.has_rows = true;
+            }
             (Some((id, seq)), found) => {
                 let messages = if let Found::Window { window, .. } = found { window.messages } else { vec![] };
                 let target = messages.into_iter().find(|message| message.seq == seq);
@@ -338,11 +406,17 @@ impl Core {
 
     /// Takes the rows of the chat list: a conversation that is encrypted needs this device in it.
     pub(super) fn meet(&mut self, row: &Conversation) {
-        if self.keyring.is_some()
-            && row.encrypted
-            && let Some(peer) = &row.peer_id
-        {
-            self.sealing.met.push_back(peer.clone());
+        if self.keyring.is_none() || !row.encrypted {
+            return;
+        }
+        if row.conversation_id.is_group() {
+            self.sealing.groups.insert(row.conversation_id.clone());
+            // A group that was created encrypted begins with its first message.
+            if row.epoch > Some(0) {
+                self.sealing.met.push_back(Party::from(&row.conversation_id));
+            }
+        } else if let Some(peer) = &row.peer_id {
+            self.sealing.met.push_back(Party::from(peer));
         }
     }
 
@@ -413,6 +487,19 @@ impl Core {
     }
 }
 
+/// Returns the change of a group's members that a request makes.
+fn roll_of(queued: &Queued) -> Option<Roll<'_>> {
+    match &queued.outgoing {
+        Outgoing::Request(Action::Add(request)) if request.conversation_id.is_group() => {
+            Some(Roll::Add(&request.members))
+        }
+        Outgoing::Request(Action::Remove(request)) if request.conversation_id.is_group() => {
+            Some(Roll::Remove(&request.user_id))
+        }
+        Outgoing::Request(_) | Outgoing::Message { .. } => None,
+    }
+}
+
 pub(super) fn no_files() -> Error {
     let (code, message) = ("encryption_required".to_owned(), "files can't be encrypted yet".to_owned());
     Error::Refused { code, message }
@@ -420,5 +507,5 @@ pub(super) fn no_files() -> Error {
 
 /// Returns the entry of a commit without what only the keyring needs.
 fn without_bytes(message: Message) -> Message {
-    Message { body: String::new(), commit: None, welcome: None, tree: None, ..message }
+    Message { body: String::new(), commit: None, welcome: None, tree: None, removes: vec![], ..message }
 }
