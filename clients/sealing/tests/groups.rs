@@ -332,7 +332,7 @@ fn a_large_group_has_its_bytes_in_files_and_takes_no_others() {
     town.says(0, "hello");
     let birth = town.server.log.iter().find(|message| message.kind == Kind::Commit).unwrap();
     assert!(matches!(birth.tree.as_deref(), Some(Carried::File { .. })), "{birth:?}");
-    // The downloads of one device come with other bytes every third time.
+    // The downloads of one device come with other bytes every second time.
     town.settle();
     for by in [1, 30, 44] {
         assert_eq!(town.texts(by), ["hello"], "{by}");

@@ -195,7 +195,7 @@ impl Client {
         readiness
     }
 
-    /// Carries files. Every third download has other bytes.
+    /// Carries files. Every second download has other bytes.
     pub(crate) fn carry_files(&mut self, server: &mut Server, now_ms: u64) -> bool {
         let (uploads, fetches) = (self.keyring.uploads(now_ms), self.keyring.fetches(now_ms));
         let carries = !uploads.is_empty() || !fetches.is_empty();
@@ -207,7 +207,7 @@ impl Client {
             self.fetches += 1;
             let mut bytes = server.files.get(fetch.media_id.as_str()).cloned();
             if let Some(first) =
-                bytes.as_mut().and_then(|bytes| bytes.first_mut()).filter(|_| self.fetches.is_multiple_of(3))
+                bytes.as_mut().and_then(|bytes| bytes.first_mut()).filter(|_| self.fetches.is_multiple_of(2))
             {
                 *first ^= 1;
             }
