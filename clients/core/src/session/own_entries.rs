@@ -177,6 +177,7 @@ pub(super) fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, 
         commit: None,
         welcome: None,
         tree: None,
+        target_id: None,
         removes: vec![],
     }
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use wire::limits::REACTIONS_SHOWN_MAX;
-use wire::{Action, ClientMsgId, Data, EditRequest, Emoji, Kind, Message, ReactRequest, Reaction, Seq, Timestamp, UserId};
+use wire::{
+    Action, ClientMsgId, Data, EditRequest, Emoji, Kind, Message, ReactRequest, Reaction, Seq, Timestamp, UserId,
+};
 
 use crate::saved::Outgoing;
 
@@ -132,7 +134,8 @@ impl Changes {
         }
         let sealed = self.sealed.get(&message.sender_id).filter(|text| is_of(text.target_id.as_deref(), message));
         let texts = [self.text.as_ref(), sealed].into_iter().flatten();
-        if let Some(Text { version, edited_at, body, data, .. }) = texts.max_by_key(|text| (text.version, text.edited_at))
+        if let Some(Text { version, edited_at, body, data, .. }) =
+            texts.max_by_key(|text| (text.version, text.edited_at))
             && message.kind != Kind::Sealed
             && (Some(*version), Some(*edited_at)) > (message.version, message.edited_at)
         {
