@@ -100,7 +100,7 @@ impl SendLimits {
     }
 }
 
-/// What one process counts in groups.
+/// The counts of one process in groups.
 #[derive(Debug, Default)]
 struct InGroups {
     sends: Filled<(UserId, ConversationId)>,

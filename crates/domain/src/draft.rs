@@ -5,8 +5,6 @@ use wire::{
     SERVICE_DEFAULT, Seq, Title, UserId,
 };
 
-use crate::entry::CommitBody;
-
 /// An entry that a sender wants to store. A draft has no `seq` yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
@@ -173,14 +171,6 @@ impl NewCommit {
 
     pub fn is_birth(&self) -> bool {
         self.commit.is_none()
-    }
-
-    /// Returns the part that its entry has.
-    pub(crate) fn into_body(self) -> CommitBody {
-        let epoch = self.begins();
-        let Self { commit, welcome, tree, removes, .. } = self;
-        let tree = welcome.is_some().then_some(tree);
-        CommitBody { epoch, commit, welcome, tree, removes }
     }
 }
 

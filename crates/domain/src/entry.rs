@@ -10,7 +10,7 @@ use wire::{
     Reaction, Refusal, Seq, System, Timestamp, UserId,
 };
 
-use crate::draft::{Change, Content, Draft, GroupChange};
+use crate::draft::{Change, Content, Draft, GroupChange, NewCommit};
 use crate::ids::{ConnectionId, message_id};
 
 /// Where and when an entry stands in its conversation.
@@ -60,7 +60,7 @@ pub enum Body {
         target: Target,
         /// The users whom the target mentioned.
         mentions: Vec<UserId>,
-        /// Groups only: the target is silent, and was unread to nobody.
+        /// Groups only: the target is silent, and did not count as unread.
         uncounted: bool,
     },
     Reaction {
@@ -272,6 +272,16 @@ impl GroupChange {
 impl SystemBody {
     pub fn of(system: System) -> Self {
         Self { system, history: None, not_added: vec![], group: None, keys: None }
+    }
+}
+
+impl NewCommit {
+    /// Returns the part that its entry has.
+    pub(crate) fn into_body(self) -> CommitBody {
+        let epoch = self.begins();
+        let Self { commit, welcome, tree, removes, .. } = self;
+        let tree = welcome.is_some().then_some(tree);
+        CommitBody { epoch, commit, welcome, tree, removes }
     }
 }
 

@@ -10,7 +10,8 @@ use wire::{
     AllowedTo, ConversationId, ConversationKind, HistoryFrom, NotAdded, Refusal, Role, Seq, System, Title, UserId,
 };
 
-use crate::draft::{GroupChange, NewCommit, Rules};
+use crate::draft::{Content, GroupChange, NewCommit, Rules};
+use crate::encryption::Encryption;
 use crate::entry::{Body, End, Entry, GroupInfo, LastEntry, Place, SystemBody, preview};
 use crate::seal::Seal;
 
@@ -354,6 +355,74 @@ fn may_remove(own: Role, other: Role) -> bool {
         Role::Owner => true,
         Role::Admin => !moderates(other),
         Role::Member | Role::None => false,
+    }
+}
+
+impl Head {
+    /// Checks whether the user may write in the clear here.
+    ///
+    /// # Errors
+    /// `encryption_required`
+    pub fn check_clear(&self, encryption: Encryption, user: &UserId) -> Result<(), Refusal> {
+        if self.seal.encrypted { Err(Refusal::EncryptionRequired) } else { encryption.check_clear(user, 0) }
+    }
+
+    /// Checks a sealed message, or a commit, of a member with this role. The first commit is for those who may change
+    /// the group.
+    ///
+    /// # Errors
+    /// `forbidden`, `stale_epoch` or `rekey_required`
+    pub fn check_sealed(&self, role: Role, content: &Content) -> Result<(), Refusal> {
+        self.check_message(role, &[])?;
+        match content {
+            Content::Sealed { epoch, .. } => self.check_epoch(*epoch).and_then(|()| self.seal.check_named()),
+            Content::Commit(_) if self.seal.epoch == 0 && !moderates(role) => Err(Refusal::Forbidden),
+            Content::Commit(commit) => self.check_epoch(commit.epoch),
+            Content::Message { .. } | Content::Change { .. } | Content::Group(_) => Ok(()),
+        }
+    }
+
+    fn check_epoch(&self, epoch: u64) -> Result<(), Refusal> {
+        if epoch == self.seal.epoch {
+            return Ok(());
+        }
+        Err(Refusal::StaleEpoch {
+            conversation_id: Some(self.conversation_id.clone()),
+            epoch: self.seal.epoch,
+            last_seq: self.end.seq,
+        })
+    }
+}
+
+impl GroupChange {
+    /// The commit of an addition or a removal.
+    pub fn keys(&self) -> Option<&NewCommit> {
+        match self {
+            Self::Add { keys, .. } | Self::Remove { keys, .. } => keys.as_deref(),
+            Self::Create { .. } | Self::Leave | Self::Return | Self::Role { .. } | Self::Update { .. } => None,
+        }
+    }
+
+    /// Checks the commit of a change that may be made otherwise. `joining`: the number of users who join with it.
+    ///
+    /// # Errors
+    /// `forbidden`, `encryption_required`, `stale_epoch` or `rekey_required`
+    pub(crate) fn check_keys(&self, head: &Head, joining: usize) -> Result<(), Refusal> {
+        let stale = || self.keys().map_or(Ok(()), |keys| head.check_epoch(keys.epoch));
+        let Self::Add { members, keys } = self else { return stale() };
+        // The commit adds all of them, and the entry names the same.
+        let is_partial = keys.is_some() && joining < members.len();
+        if is_partial || (head.seal.encrypted && members.iter().any(UserId::is_service)) {
+            return Err(Refusal::Forbidden);
+        }
+        if head.seal.epoch > 0 && keys.is_none() {
+            return Err(Refusal::EncryptionRequired);
+        }
+        stale()?;
+        if members.iter().any(|user| head.seal.unnamed.contains(user)) {
+            return Err(head.seal.rekey_required());
+        }
+        Ok(())
     }
 }
 

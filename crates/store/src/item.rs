@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Set or absent.
-    /// Reads a list of user ids. One of a later form is left out.
+    /// Reads a list of user ids. The list leaves out an id of a later form.
     pub(crate) fn users(&self, attribute: &'static str) -> Result<Vec<UserId>, Error> {
         let list = self.item.get(attribute).and_then(|value| value.as_l().ok());
         let list = list.ok_or_else(|| self.unusable(attribute))?;

@@ -5,10 +5,6 @@ use std::fmt;
 use data_encoding::BASE64;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::fields::Fields;
-use crate::limits::COMMIT_CHARS_MAX;
-use crate::refusal::Refusal;
-
 #[cfg(feature = "schema")]
 pub(crate) const BASE64_PATTERN: &str =
     "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
@@ -68,62 +64,6 @@ impl Serialize for Bytes {
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::parse(&String::deserialize(deserializer)?).ok_or_else(|| de::Error::custom("must be base64"))
-    }
-}
-
-/// Bytes in a frame, or in an uploaded file of kind `sealed`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Carried {
-    Bytes(Bytes),
-    File {
-        media_id: crate::ids::MediaId,
-        /// Left out of a request.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        bytes: Option<u64>,
-        /// Left out of a request.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        sha256: Option<crate::media::Digest>,
-    },
-}
-
-impl Carried {
-    /// Returns the bytes, if the frame has them.
-    pub fn here(&self) -> Option<&[u8]> {
-        match self {
-            Self::Bytes(bytes) => Some(bytes.as_slice()),
-            Self::File { .. } => None,
-        }
-    }
-}
-
-/// Reads the parts of a commit, and counts their characters.
-pub(crate) struct CarriedParts<'a> {
-    fields: &'a Fields<'a>,
-    chars: usize,
-}
-
-impl<'a> CarriedParts<'a> {
-    pub(crate) fn of(fields: &'a Fields<'a>) -> Self {
-        Self { fields, chars: 0 }
-    }
-
-    pub(crate) fn bytes(&mut self, field: &'static str) -> Result<Bytes, Refusal> {
-        self.chars += self.fields.text(field)?.len();
-        if self.chars > COMMIT_CHARS_MAX {
-            let problem = "commit, welcome, group_info and tree must have at most 24,576 characters together";
-            return Err(Refusal::TooLarge { field, problem: problem.into() });
-        }
-        self.fields.bytes(field, COMMIT_CHARS_MAX)
-    }
-
-    pub(crate) fn take(&mut self, field: &'static str) -> Result<Carried, Refusal> {
-        self.bytes(field).map(Carried::Bytes)
-    }
-
-    pub(crate) fn optional(&mut self, field: &'static str) -> Result<Option<Carried>, Refusal> {
-        self.fields.get(field).is_some().then(|| self.take(field)).transpose()
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod actions;
 mod bytes;
+mod carried;
 mod conversation;
 mod data;
 mod emoji;
@@ -30,7 +31,8 @@ mod text;
 mod time;
 
 pub use actions::*;
-pub use bytes::{Bytes, Carried};
+pub use bytes::Bytes;
+pub use carried::Carried;
 pub use conversation::{Channel, Conversation, LastMessage};
 pub use data::Data;
 pub use emoji::Emoji;

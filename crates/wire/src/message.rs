@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bytes::Carried;
+use crate::carried::Carried;
 use crate::data::Data;
 use crate::emoji::Emoji;
 use crate::group::System;

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::send::{SendResult, Target};
-use crate::bytes::{Bytes, Carried, CarriedParts};
+use crate::bytes::Bytes;
+use crate::carried::{Carried, CarriedParts};
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, ConversationId, ConversationKind, UserId};
 use crate::limits::{COMMIT_CHARS_MAX, EPOCH_MAX, REMOVES_MAX};

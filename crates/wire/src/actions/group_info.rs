@@ -29,7 +29,7 @@ pub struct GroupInfoResult {
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub birth_seq: Seq,
     pub group_info: Bytes,
-    pub tree: crate::bytes::Carried,
+    pub tree: crate::carried::Carried,
 }
 
 impl GroupInfoRequest {
