@@ -275,7 +275,8 @@ async fn what_is_not_what_the_message_says_is_not_kept_and_what_changes_is_not_s
     alice.client.send_media(bobs(), file(&path)).await.unwrap().stored().await.unwrap();
     alice.until(|alice| alice.got.len() == 1).await;
     let mut message = alice.got[0].clone();
-    message.media.as_mut().unwrap().sha256 = Digest::parse("n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=").unwrap();
+    let Some(wire::Attached::Clear(media)) = message.media.as_deref_mut() else { panic!() };
+    media.sha256 = Digest::parse("n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=").unwrap();
     let wrong = alice.client.download(&message, folder.0.join("wrong")).await.unwrap_err();
     assert!(matches!(wrong, Error::File(_)), "{wrong}");
     assert!(!folder.0.join("wrong").exists() && !folder.0.join("wrong.part").exists());

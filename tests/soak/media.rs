@@ -110,7 +110,8 @@ impl User {
     async fn withheld(&self) -> u64 {
         let open = self.conversations.iter().filter(|(id, shown)| !id.is_group() || !shown.timeline.is_closed());
         let seen = open.flat_map(|(_, shown)| view(&shown.timeline));
-        let ids: Vec<MediaId> = seen.filter_map(|message| message.media.map(|media| media.media_id)).collect();
+        let ids: Vec<MediaId> =
+            seen.filter_map(|message| message.media.map(|media| media.media_id().clone())).collect();
         let mut withheld = 0;
         for ids in ids.chunks(AT_ONCE_MAX) {
             let found = self.app.client.urls(ids.to_vec()).await.expect("it is answered");

@@ -180,6 +180,7 @@ fn field<T: DeserializeOwned>(action: &Action, name: &str) -> Option<T> {
 /// One thing to remember.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "a queued message is the most frequent change")]
 pub enum StorageChange {
     /// This message or change waits, after those that wait already.
     Queued(Queued),

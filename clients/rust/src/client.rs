@@ -20,13 +20,13 @@ use tokio::task::spawn_blocking;
 
 use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, INBOX_LIMIT_MAX};
 use wire::{
-    Action, AddRequest, AddResult, Ask, ChannelsRequest, ChannelsResult, ClientMsgId, Conversation, ConversationId,
-    DeleteRequest, DeviceId, DeviceRequest, DeviceResult, DownloadRequest, DownloadResult, EditRequest, Emoji,
-    HistoryRequest, HistoryResult, InboxRequest, InboxResult, Info, JoinRequest, JoinResult, LeaveRequest, LeaveResult,
-    MediaId, MembersRequest, MembersResult, Message, Presence, PresenceRequest, PresenceResult, ReactRequest,
-    ReactionsRequest, ReactionsResult, ReadRequest, ReadResult, ReceiptsRequest, ReceiptsResult, Registration,
-    RemoveRequest, Reply, Role, RoleRequest, SendResult, Seq, Settings, SettingsResult, Side, Target, UpdateRequest,
-    UserId, WatchRequest, WatchResult, body_fits,
+    Action, AddRequest, AddResult, Ask, Attached, ChannelsRequest, ChannelsResult, ClientMsgId, Conversation,
+    ConversationId, DeleteRequest, DeviceId, DeviceRequest, DeviceResult, DownloadRequest, DownloadResult, EditRequest,
+    Emoji, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Info, JoinRequest, JoinResult, LeaveRequest,
+    LeaveResult, MediaId, MembersRequest, MembersResult, Message, Presence, PresenceRequest, PresenceResult,
+    ReactRequest, ReactionsRequest, ReactionsResult, ReadRequest, ReadResult, ReceiptsRequest, ReceiptsResult,
+    Registration, RemoveRequest, Reply, Role, RoleRequest, SendResult, Seq, Settings, SettingsResult, Side, Target,
+    UpdateRequest, UserId, WatchRequest, WatchResult, body_fits,
 };
 
 #[cfg(feature = "media")]
@@ -153,7 +153,7 @@ impl Client {
     pub async fn forward(&self, target: Target, message: &Message, draft: impl Into<Draft>) -> Result<Sent, Error> {
         let draft = draft.into();
         draft.check(&target)?;
-        let Some(media) = &message.media else {
+        let Some(media) = message.media.as_deref().and_then(Attached::clear) else {
             return Err(Error::Invalid {
                 field: "media",
                 problem: "is missing: the message carries nothing".to_owned(),
@@ -174,7 +174,7 @@ impl Client {
         const TRIES: u32 = 5;
         const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
         let to = to.into();
-        let Some(media) = &message.media else {
+        let Some(media) = message.media.as_deref().and_then(Attached::clear) else {
             return Err(Error::Invalid {
                 field: "media",
                 problem: "is missing: the message carries nothing".to_owned(),

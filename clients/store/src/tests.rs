@@ -169,7 +169,7 @@ fn with_image(message: Message) -> Message {
     let media =
         json!({"media_id": "md_0198c0de", "mime": "image/jpeg", "bytes": 9, "sha256": format!("{}=", "A".repeat(43))});
     let media = serde_json::from_value(media).unwrap();
-    Message { kind: Kind::Image, media: Some(Box::new(media)), ..message }
+    Message { kind: Kind::Image, media: Some(Box::new(wire::Attached::Clear(media))), ..message }
 }
 
 fn draft(body: &str) -> Draft {

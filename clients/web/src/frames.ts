@@ -67,6 +67,10 @@ export type SendRequest = {
    */
   epoch?: number;
   /**
+   * A digest of a sealed message, 32 bytes. With `encryption.report`, each sealed message has it.
+   */
+  frank?: string;
+  /**
    * Echoed by the answer.
    */
   id?: RequestId;
@@ -75,9 +79,9 @@ export type SendRequest = {
    */
   kind: string;
   /**
-   * The uploaded image, file or voice note.
+   * The uploaded image, file or voice note. Of a sealed message, only its `media_id`.
    */
-  media?: Media;
+  media?: Attached;
   /**
    * In a group: whom it names, or `*` for all members, which admins and the owner may.
    *
@@ -101,6 +105,10 @@ export type ClientMsgId = string;
  * The client's id of a request. The reply repeats it.
  */
 export type RequestId = string;
+/**
+ * The part of a message's media that the server sees.
+ */
+export type Attached = Media | SealedMedia;
 /**
  * The id of an upload, made by the server.
  */
@@ -234,8 +242,11 @@ export type UploadRequest1 =
       /**
        * The kind of an entry. A kind of a later version passes through this one unchanged.
        */
-      kind: "image" | "file" | "voice";
-      mime: MimeType;
+      kind: "image" | "file" | "voice" | "sealed";
+      /**
+       * Left out of kind `sealed`, of which `bytes` and `sha256` are those of the ciphertext.
+       */
+      mime?: MimeType;
       /**
        * The SHA-256 of each 8 MiB of a file above 16 MiB.
        *
@@ -590,6 +601,16 @@ export interface Media {
    * In pixels. An image has both.
    */
   width?: number;
+}
+/**
+ * An upload that only devices of the members can open.
+ */
+export interface SealedMedia {
+  /**
+   * The length of the ciphertext. Left out of a request.
+   */
+  bytes?: number;
+  media_id: MediaId;
 }
 /**
  * Replaces the text of one of the caller's messages.
@@ -1294,13 +1315,17 @@ export interface Message {
    */
   epoch?: number;
   /**
+   * With this digest of a sealed message, 32 bytes, a member can prove what its sender wrote.
+   */
+  frank?: string;
+  /**
    * `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, `sealed`, `commit`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know.
    */
   kind: string;
   /**
-   * The image, file or voice note of a message that is not deleted.
+   * The image, file or voice note of a message that is not deleted. Of a sealed one, only its id and length.
    */
-  media?: Media;
+  media?: Attached;
   /**
    * The mentioned users, or `*` for all members.
    *
@@ -2501,6 +2526,7 @@ export const limits = {
   EPOCH_MAX: 9007199254740991,
   FILE_NAME_BYTES_MAX: 255,
   FRAME_BYTES_MAX: 32768,
+  FRANK_BYTES: 32,
   GROUP_CHANGE_MEMBERS_MAX: 50,
   HISTORY_LIMIT_DEFAULT: 50,
   HISTORY_LIMIT_MAX: 100,
@@ -2800,17 +2826,17 @@ export function isMembersResult(value: unknown): value is MembersResult {
 export function isMessage(value: unknown): value is Message {
   return isObject(value) &&
     has(value, isText, "body", "conversation_id", "kind", "message_id", "sender_id") &&
-    mayHave(value, isText, "client_msg_id", "commit", "deleted_by", "emoji", "emoji_before", "tree", "welcome") &&
+    mayHave(value, isText, "client_msg_id", "commit", "deleted_by", "emoji", "emoji_before", "frank", "tree", "welcome") &&
     mayHave(value, isData, "data") &&
     mayHave(value, isTimestamp, "deleted_at", "edited_at") &&
     mayHave(value, isInteger, "epoch", "reactions_seq", "reply_to", "target_seq", "version") &&
-    mayHave(value, isMedia, "media") &&
     mayHave(value, listOf(isText), "mentions") &&
     mayHave(value, listOf(isReaction), "reactions") &&
     has(value, isTimestamp, "sent_at") &&
     has(value, isInteger, "seq") &&
     mayHave(value, isFlag, "silent") &&
-    mayHave(value, isSystem, "system");
+    mayHave(value, isSystem, "system") &&
+    (value.media === undefined || (isMedia(value.media) || isSealedMedia(value.media)));
 }
 
 export function isMessagesNewEvent(value: unknown): value is MessagesNewEvent {
@@ -2924,6 +2950,12 @@ export function isReceiptsResult(value: unknown): value is ReceiptsResult {
 export function isRemoveKeysResult(value: unknown): value is RemoveKeysResult {
   return isObject(value) &&
     has(value, isInteger, "devices");
+}
+
+export function isSealedMedia(value: unknown): value is SealedMedia {
+  return isObject(value) &&
+    mayHave(value, isInteger, "bytes") &&
+    has(value, isText, "media_id");
 }
 
 export function isSendResult(value: unknown): value is SendResult {

@@ -3,7 +3,7 @@
 use domain::{ChannelRow, Encryption, Entry, Failure, Membership, RosterRow, Sight};
 use store::inbox::Standing;
 use store::{Store, channels, heads, inbox, roster};
-use wire::{ConversationId, ConversationKind, Refusal, Seq, Target, UserId};
+use wire::{ConversationId, ConversationKind, Kind, Refusal, Seq, Target, UserId};
 
 /// The user's own row, as it was read just now.
 #[derive(Debug)]
@@ -37,14 +37,29 @@ impl Access {
         first.ok_or(Refusal::NotMember)
     }
 
-    /// Decides whether the user may upload something for this target. `send` decides everything else.
+    /// Decides whether the user may upload this kind for this target. `send` decides everything else.
     ///
     /// # Errors
-    /// `not_member`; in a direct conversation also `forbidden`; `encryption_required` where nothing may be in the clear.
-    pub fn check_upload(&self, user: &UserId, target: &Target, encryption: Encryption) -> Result<(), Refusal> {
+    /// `not_member`; in a direct conversation also `forbidden`; `encryption_required` where nothing may be in the clear;
+    /// `bad_request` where nothing may be sealed.
+    pub fn check_upload(
+        &self,
+        user: &UserId,
+        target: &Target,
+        kind: &Kind,
+        encryption: Encryption,
+    ) -> Result<(), Refusal> {
+        let not_sealed = |problem: &str| Refusal::bad_request("kind", problem);
+        let is_sealed = *kind == Kind::Sealed;
+        if is_sealed && !encryption.is_on() {
+            return Err(not_sealed("must not be \"sealed\": this server has no encryption.media"));
+        }
         let standing = match self {
             Self::Direct(standing) => standing,
+            // The first keys of a group can be an upload.
+            Self::Group(_) if is_sealed => return self.first_seq().map(drop),
             Self::Group(_) => return self.first_seq().and_then(|_| encryption.check_clear(user, 0)),
+            Self::Channel(_) if is_sealed => return Err(not_sealed("must not be \"sealed\": this is a channel")),
             Self::Channel(_) => return self.first_seq().map(drop),
         };
         // A service reads nothing.
@@ -56,7 +71,12 @@ impl Access {
         if standing.blocked || is_to_service {
             return Err(Refusal::Forbidden);
         }
-        encryption.check_clear(user, standing.membership.as_ref().map_or(0, |row| row.epoch))
+        let epoch = standing.membership.as_ref().map_or(0, |row| row.epoch);
+        match (is_sealed, epoch) {
+            (true, 0) => Err(not_sealed("must not be \"sealed\": the conversation is not")),
+            (true, _) => Ok(()),
+            (false, epoch) => encryption.check_clear(user, epoch),
+        }
     }
 
     /// The row of the member list that a writer in a group or a channel has.

@@ -22,12 +22,14 @@ mod set;
 mod tell;
 
 use deliver::{Delivered, Fanout};
-use domain::{Change, ConnectionId, Content, Draft, Entry, Failure, GroupChange, Head, Membership, NewCommit, Sight};
+use domain::{
+    Change, ConnectionId, Content, Draft, Entry, Failure, GroupChange, Head, Membership, NewCommit, Sight, sealed_bytes,
+};
 use store::connections::Connection;
 use store::{Store, WarmTable, roster};
 use wire::{
-    Bytes, Carried, ClientMsgId, CommitRequest, ConversationId, ConversationKind, DeviceId, LeaveRequest, ReadResult,
-    Refusal, Rekeyed, SendRequest, Seq, ServerEvent, Settings, Timestamp, UserId, WatchResult,
+    Attached, Bytes, Carried, ClientMsgId, CommitRequest, ConversationId, ConversationKind, DeviceId, LeaveRequest, ReadResult,
+    Refusal, Rekeyed, SealedMedia, SendRequest, Seq, ServerEvent, Settings, Timestamp, UserId, WatchResult,
 };
 
 pub use access::Access;
@@ -77,14 +79,16 @@ impl Actions {
         request: SendRequest,
         conflicts: &mut u64,
     ) -> Result<Appended, Failure> {
-        let SendRequest { target, client_msg_id, kind, body, media, data, reply_to, mentions, epoch, silent } = request;
+        let SendRequest { target, client_msg_id, kind, body, media, data, reply_to, mentions, epoch, silent, frank } =
+            request;
         let conversation_id = conversation_for(writer.user, &target);
         let has_mentions = !mentions.is_empty();
         let kind_of_conversation = conversation_id.kind();
         let content = match epoch {
             Some(epoch) => {
                 let body = Bytes::parse(&body).ok_or_else(|| Refusal::bad_request("body", "must be base64"))?;
-                Content::Sealed { epoch, silent, body }
+                let media = media.map(|media| Box::new(measured(*media)));
+                Content::Sealed { epoch, silent, body, media, frank }
             }
             None => Content::Message { kind, body, media, data, reply_to, mentions },
         };
@@ -523,6 +527,16 @@ pub(crate) fn check_clear(actions: &Actions, draft: &Draft, head: &Head) -> Resu
         ConversationKind::Channel => Ok(()),
         ConversationKind::Direct | ConversationKind::Group => {
             head.check_clear(actions.limits.encryption, &draft.sender_id)
+        }
+    }
+}
+
+/// Gives sealed media the length that their id ends with. No upload has any other.
+fn measured(media: Attached) -> Attached {
+    match media {
+        Attached::Clear(media) => Attached::Clear(media),
+        Attached::Sealed(SealedMedia { media_id, .. }) => {
+            Attached::Sealed(SealedMedia { bytes: sealed_bytes(&media_id), media_id })
         }
     }
 }

@@ -20,6 +20,8 @@ pub struct SendLimits {
     pub group_members_max: u64,
     /// Whether users encrypt.
     pub encryption: Encryption,
+    /// Whether each sealed message has a digest with which a member can prove it.
+    pub sealed_reports: bool,
     /// Commits in each conversation, and births among them.
     pub commits: Rate,
     pub births: Rate,
@@ -46,11 +48,31 @@ impl SendLimits {
             kept_for,
             group_members_max,
             encryption: Encryption::default(),
+            sealed_reports: false,
             commits: Rate::UNLIMITED,
             births: Rate::UNLIMITED,
             in_groups,
             strangers,
         }
+    }
+
+    /// Checks that a sealed message has media and a digest only where the server has the feature, and a digest where
+    /// each must have one.
+    pub(crate) fn check_features(&self, content: &Content) -> Result<(), Refusal> {
+        let (media, frank) = match content {
+            Content::Sealed { media, frank, .. } => (media, frank),
+            Content::Message { .. } | Content::Commit(_) | Content::Change { .. } | Content::Group(_) => return Ok(()),
+        };
+        let is_on = self.encryption.is_on();
+        let has_reports = is_on && self.sealed_reports;
+        let problem = |feature| format!("must be left out: this server has no encryption.{feature}");
+        if media.is_some() && !is_on {
+            return Err(Refusal::bad_request("media", problem("media")));
+        }
+        if frank.is_some() && !has_reports {
+            return Err(Refusal::bad_request("frank", problem("report")));
+        }
+        if has_reports && frank.is_none() { Err(Refusal::Forbidden) } else { Ok(()) }
     }
 
     /// Whether the entry of a group is within the rates.

@@ -10,8 +10,11 @@ impl Draft {
     pub fn digest(&self) -> String {
         let (about, said) = match &self.content {
             Content::Message { body, reply_to, .. } => (*reply_to, body.as_str()),
-            Content::Sealed { epoch, silent, body } => {
-                let about = format!("sealed {epoch} {silent}\0");
+            Content::Sealed { epoch, silent, body, media, frank } => {
+                // No id has a space, and no base64.
+                let media = media.as_ref().map(|media| format!(" media {}", media.media_id())).unwrap_or_default();
+                let frank = frank.as_ref().map(|frank| format!(" frank {}", frank.to_text())).unwrap_or_default();
+                let about = format!("sealed {epoch} {silent}{media}{frank}\0");
                 return hex(Sha256::new().chain_update(about).chain_update(body.as_slice()).finalize());
             }
             Content::Commit(commit) => return commit_digest(commit),

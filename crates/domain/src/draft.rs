@@ -1,7 +1,7 @@
 //! An entry that a sender wants to store, before it has its place.
 
 use wire::{
-    AllowedTo, Bytes, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Info, JoinBy, Kind, Media, Role,
+    AllowedTo, Attached, Bytes, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Info, JoinBy, Kind, Role,
     SERVICE_DEFAULT, Seq, Title, UserId,
 };
 
@@ -22,7 +22,7 @@ pub enum Content {
         kind: Kind,
         body: String,
         /// The media. Its row is written, too.
-        media: Option<Box<Media>>,
+        media: Option<Box<Attached>>,
         /// The app's own.
         data: Option<Data>,
         reply_to: Option<Seq>,
@@ -35,6 +35,9 @@ pub enum Content {
         epoch: u64,
         silent: bool,
         body: Bytes,
+        media: Option<Box<Attached>>,
+        /// The digest with which a member can prove the message.
+        frank: Option<Box<Bytes>>,
     },
     /// A change of a conversation's keys: a silent entry.
     Commit(Box<NewCommit>),
@@ -127,10 +130,10 @@ impl Content {
     }
 
     /// Returns the media of a message.
-    pub fn media(&self) -> Option<&Media> {
+    pub fn media(&self) -> Option<&Attached> {
         match self {
-            Self::Message { media, .. } => media.as_deref(),
-            Self::Sealed { .. } | Self::Commit(_) | Self::Change { .. } | Self::Group(_) => None,
+            Self::Message { media, .. } | Self::Sealed { media, .. } => media.as_deref(),
+            Self::Commit(_) | Self::Change { .. } | Self::Group(_) => None,
         }
     }
 

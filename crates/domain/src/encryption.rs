@@ -48,13 +48,14 @@ impl Encryption {
         if is_free { Ok(()) } else { Err(Refusal::EncryptionRequired) }
     }
 
-    /// Returns the names of what clients may use.
-    pub fn features(self) -> Vec<String> {
+    /// Returns the names of what clients may use. `sealed_reports`: the parameter of that name.
+    pub fn features(self, sealed_reports: bool) -> Vec<String> {
         let names: &[&str] = match self {
             Self::Off => &[],
-            Self::Optional => &["encryption", "encryption.groups"],
-            Self::Required => &["encryption", "encryption.groups", "encryption.required"],
+            Self::Optional => &["encryption", "encryption.groups", "encryption.media"],
+            Self::Required => &["encryption", "encryption.groups", "encryption.media", "encryption.required"],
         };
-        names.iter().copied().map(str::to_owned).collect()
+        let of_reports = (self.is_on() && sealed_reports).then_some("encryption.report");
+        names.iter().copied().chain(of_reports).map(str::to_owned).collect()
     }
 }

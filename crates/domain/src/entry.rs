@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use unicode_segmentation::UnicodeSegmentation as _;
 use wire::limits::{CHANNEL_REACTIONS_MAX, PREVIEW_CHARS_MAX, REACTIONS_SHOWN_MAX};
 use wire::{
-    Bytes, Carried, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Kind, Media, Message, MessageId, NotAdded,
+    Attached, Bytes, Carried, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Kind, Media, Message, MessageId, NotAdded,
     Reaction, Refusal, Seq, System, Timestamp, UserId,
 };
 
@@ -102,7 +102,9 @@ pub struct MessageBody {
     pub epoch: Option<u64>,
     /// A sealed message that does not count.
     pub silent: bool,
-    pub media: Option<Box<Media>>,
+    /// The digest with which a member can prove a sealed message. It stays when the message is deleted.
+    pub frank: Option<Box<Bytes>>,
+    pub media: Option<Box<Attached>>,
     /// The app's own.
     pub data: Option<Data>,
     pub reply_to: Option<Seq>,
@@ -232,9 +234,9 @@ impl Draft {
             Content::Message { kind, body, media, data, reply_to, mentions } => {
                 Body::Message(Box::new(MessageBody { media, data, reply_to, mentions, ..MessageBody::new(kind, body) }))
             }
-            Content::Sealed { epoch, silent, body } => {
+            Content::Sealed { epoch, silent, body, media, frank } => {
                 let message = MessageBody::new(Kind::Sealed, body.to_text());
-                Body::Message(Box::new(MessageBody { epoch: Some(epoch), silent, ..message }))
+                Body::Message(Box::new(MessageBody { epoch: Some(epoch), silent, media, frank, ..message }))
             }
             Content::Commit(commit) => Body::Commit(Box::new(commit.into_body())),
             Content::Change { target: seq, change: Change::Edit { body, data } } => {
@@ -308,6 +310,7 @@ impl MessageBody {
             text,
             epoch: None,
             silent: false,
+            frank: None,
             media: None,
             data: None,
             reply_to: None,
@@ -553,6 +556,7 @@ impl Entry {
             kind: self.kind().clone(),
             body: String::new(),
             sent_at,
+            frank: None,
             media: None,
             data: None,
             reply_to: None,
@@ -629,7 +633,7 @@ impl Entry {
 impl MessageBody {
     /// Adds what `viewer` sees of the message.
     fn shown(&self, shown: Message, viewer: &UserId, sight: &Sight, is_hidden: bool) -> Message {
-        let Self { text, media, data, version, edited_at, deleted, reactions_seq, mentions, .. } = self.clone();
+        let Self { text, media, frank, data, version, edited_at, deleted, reactions_seq, mentions, .. } = self.clone();
         let is_hidden = is_hidden || !sight.has_text(version, self.edited_seq);
         let (body, data, version, edited_at) =
             if is_hidden { (String::new(), None, None, None) } else { (text, data, version, edited_at) };
@@ -642,6 +646,7 @@ impl MessageBody {
             silent: self.silent,
             epoch: self.epoch,
             media: media.filter(|_| !is_deleted),
+            frank: frank.filter(|_| !is_deleted),
             data: data.filter(|_| !is_deleted),
             reply_to: self.reply_to,
             version,

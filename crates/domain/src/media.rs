@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use wire::limits::{MEDIA_PART_BYTES, MEDIA_WHOLE_BYTES_MAX};
-use wire::{ConversationId, Digest, FileName, Kind, Media, MediaId, MimeType, Refusal, Seq, Timestamp, UserId};
+use wire::{
+    Attached, ConversationId, Digest, FileName, Kind, Media, MediaId, MimeType, Refusal, Seq, Timestamp, UserId,
+};
 
 /// Time for which an upload URL is valid. The function's credentials sign the URL, and can expire before a longer one.
 const UPLOAD_URL_TTL: Duration = Duration::from_mins(15);
@@ -68,33 +70,44 @@ impl MediaRow {
         user: &UserId,
         conversation: &ConversationId,
         kind: &Kind,
-        media: &Media,
+        media: &Attached,
         now: Timestamp,
     ) -> Refusal {
         if self.check_waiting(user, now).is_err() || self.conversation_id != *conversation {
             return Refusal::Gone;
         }
-        let differs = |field: &str| Refusal::bad_request(field, "must be what was uploaded");
         if self.kind != *kind {
-            differs("kind")
-        } else if self.mime != media.mime {
-            differs("media.mime")
-        } else if self.bytes != media.bytes {
-            differs("media.bytes")
-        } else if self.sha256 != media.sha256 {
-            differs("media.sha256")
-        } else if self.ready_at.is_none() {
-            Refusal::NotReady
-        } else {
-            // The check passed a moment ago.
-            Refusal::Conflict
+            return differs("kind");
         }
+        // Clients of the members check the rest of what is sealed.
+        media.clear().and_then(|media| self.differs(media)).unwrap_or_else(|| {
+            // The check of all else passed a moment ago.
+            if self.ready_at.is_none() { Refusal::NotReady } else { Refusal::Conflict }
+        })
+    }
+
+    /// The field of a message that is not what was uploaded, if there is one.
+    fn differs(&self, media: &Media) -> Option<Refusal> {
+        let field = if self.mime != media.mime {
+            "media.mime"
+        } else if self.bytes != media.bytes {
+            "media.bytes"
+        } else if self.sha256 != media.sha256 {
+            "media.sha256"
+        } else {
+            return None;
+        };
+        Some(differs(field))
     }
 
     /// Where the object is. By kind, so that rules of the bucket can be about files only.
     pub fn key(&self) -> String {
         object_key(&self.kind, &self.media_id)
     }
+}
+
+fn differs(field: &str) -> Refusal {
+    Refusal::bad_request(field, "must be what was uploaded")
 }
 
 /// When the last PUT can have ended whose URL was signed for a row. None is signed once it is ready, nor beyond its own
@@ -109,10 +122,19 @@ pub fn object_key(kind: &Kind, media_id: &MediaId) -> String {
 }
 
 /// Returns an id for an upload: 128 bits in base32. The id is no secret, only unique.
-#[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "lower-case Base32 is an id")]
-pub fn media_id(random: u128) -> MediaId {
+///
+/// The id of a sealed upload ends with its length. So `send` has the length without reading the upload's row, and the
+/// condition on that row checks it.
+#[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "lower-case Base32 and a number are an id")]
+pub fn media_id(random: u128, kind: &Kind, bytes: u64) -> MediaId {
     let digits = data_encoding::BASE32_NOPAD.encode(&random.to_be_bytes()).to_ascii_lowercase();
-    MediaId::parse(&format!("m_{digits}")).expect("it is an id")
+    let id = if *kind == Kind::Sealed { format!("m_{digits}_{bytes}") } else { format!("m_{digits}") };
+    MediaId::parse(&id).expect("it is an id")
+}
+
+/// Returns the length of a sealed upload with this id. Without an upload of this id and length, nothing is attached.
+pub fn sealed_bytes(media_id: &MediaId) -> Option<u64> {
+    media_id.as_str().strip_prefix("m_")?.split_once('_')?.1.parse().ok()
 }
 
 /// Returns the parts of a file of this size; none for an upload as a whole.
@@ -197,7 +219,7 @@ mod tests {
 
     fn row() -> MediaRow {
         MediaRow {
-            media_id: media_id(7),
+            media_id: media_id(7, &Kind::Image, 5),
             owner_id: UserId::parse("alice").unwrap(),
             conversation_id: ConversationId::parse("dm_x").unwrap(),
             kind: Kind::Image,
@@ -214,7 +236,7 @@ mod tests {
 
     fn media() -> Media {
         Media {
-            media_id: media_id(7),
+            media_id: media_id(7, &Kind::Image, 5),
             mime: MimeType::parse("image/png").unwrap(),
             bytes: 5,
             sha256: digest(1),
@@ -233,7 +255,8 @@ mod tests {
         let [here, elsewhere] = ["dm_x", "dm_y"].map(|id| ConversationId::parse(id).unwrap());
         let (now, late) = (Timestamp::from_millis(5_000), Timestamp::from_millis(100_000));
         let of = |row: MediaRow, user, place, media: &Media, now| {
-            let refusal = row.refuses(user, place, &Kind::Image, media, now);
+            let media = Attached::Clear(media.clone());
+            let refusal = row.refuses(user, place, &Kind::Image, &media, now);
             format!("{} {refusal}", refusal.code())
         };
         let gone = "gone the message or upload does not exist; do not send it again";

@@ -54,6 +54,18 @@ pub fn encryption() -> Result<Encryption, BadVariable> {
     Encryption::parse(&env("ENCRYPTION")?).map_err(|invalid| BadVariable::new("ENCRYPTION", invalid.to_string()))
 }
 
+/// `SEALED_REPORTS`: whether each sealed message has a digest with which a member can prove it.
+///
+/// # Errors
+/// [`BadVariable`] names the variable.
+pub fn sealed_reports() -> Result<bool, BadVariable> {
+    match env("SEALED_REPORTS")?.as_str() {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(BadVariable::new("SEALED_REPORTS", "must be on or off")),
+    }
+}
+
 /// `AUDIT_DAYS`: how long an earlier text of a message is kept for the operator.
 ///
 /// # Errors

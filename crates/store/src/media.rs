@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::builders::{DeleteBuilder, UpdateBuilder};
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, ReturnValuesOnConditionCheckFailure, Update};
 use domain::{Draft, MediaRow, Parts, Place};
-use wire::{ConversationId, Digest, FileName, Kind, Media, MediaId, MimeType, Refusal, Timestamp, UserId};
+use wire::{Attached, ConversationId, Digest, FileName, Kind, MediaId, MimeType, Refusal, Timestamp, UserId};
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, VERSION, number, readable, text, version};
@@ -81,42 +81,52 @@ fn written<T>(result: Result<T, Error>) -> Result<Written, Error> {
 }
 
 /// Returns the write that attaches the media, with its conditions. The write belongs to the message's transaction.
-pub(crate) fn attach_update(store: &Store, draft: &Draft, place: &Place, media: &Media) -> UpdateBuilder {
-    let named = if media.name.is_some() { ", #name = :name" } else { "" };
-    let mut update = Update::builder()
+pub(crate) fn attach_update(store: &Store, draft: &Draft, place: &Place, media: &Attached) -> UpdateBuilder {
+    let update = Update::builder()
         .table_name(&store.tables.media)
-        .set_key(Some(key(&media.media_id)))
-        .update_expression(format!("SET seq = :seq{named} REMOVE expires_at"))
-        .condition_expression(ATTACHABLE)
+        .set_key(Some(key(media.media_id())))
         .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
         .expression_attribute_names("#bytes", "bytes")
         .expression_attribute_values(":owner", text(draft.sender_id.as_str()))
         .expression_attribute_values(":conversation", text(draft.conversation_id.as_str()))
         .expression_attribute_values(":kind", text(draft.content.kind().as_str()))
-        .expression_attribute_values(":mime", text(media.mime.as_str()))
-        .expression_attribute_values(":bytes", number(media.bytes))
-        .expression_attribute_values(":sha256", text(media.sha256.as_str()))
         .expression_attribute_values(":now", number(place.sent_at.seconds()))
         .expression_attribute_values(":seq", number(place.seq));
-    if let Some(name) = &media.name {
-        update = update
-            .expression_attribute_names("#name", "name")
-            .expression_attribute_values(":name", text(name.as_str()));
+    let media = match media {
+        Attached::Clear(media) => media,
+        Attached::Sealed(sealed) => {
+            return update
+                .update_expression("SET seq = :seq REMOVE expires_at")
+                .condition_expression(ATTACHABLE)
+                // No upload is empty.
+                .expression_attribute_values(":bytes", number(sealed.bytes.unwrap_or_default()));
+        }
+    };
+    let named = if media.name.is_some() { ", #name = :name" } else { "" };
+    let update = update
+        .update_expression(format!("SET seq = :seq{named} REMOVE expires_at"))
+        .condition_expression(format!("{ATTACHABLE} AND mime = :mime AND sha256 = :sha256"))
+        .expression_attribute_values(":mime", text(media.mime.as_str()))
+        .expression_attribute_values(":bytes", number(media.bytes))
+        .expression_attribute_values(":sha256", text(media.sha256.as_str()));
+    match &media.name {
+        None => update,
+        Some(name) => {
+            update.expression_attribute_names("#name", "name").expression_attribute_values(":name", text(name.as_str()))
+        }
     }
-    update
 }
 
 /// Conditions: the user's own media, for this conversation, as announced, complete, in no other message, and not about
 /// to be removed.
-const ATTACHABLE: &str = "owner_id = :owner AND conversation_id = :conversation AND kind = :kind AND mime = :mime \
-                          AND #bytes = :bytes AND sha256 = :sha256 AND attribute_exists(ready_at) \
-                          AND attribute_not_exists(seq) AND expires_at > :now";
+const ATTACHABLE: &str = "owner_id = :owner AND conversation_id = :conversation AND kind = :kind AND #bytes = :bytes \
+                          AND attribute_exists(ready_at) AND attribute_not_exists(seq) AND expires_at > :now";
 
 /// Why a message could not take it, by the row as it was then.
 pub(crate) fn refusal(
     store: &Store,
     draft: &Draft,
-    media: &Media,
+    media: &Attached,
     now: Timestamp,
     item: Option<&Item>,
 ) -> Result<Refusal, Error> {

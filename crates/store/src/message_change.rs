@@ -65,7 +65,7 @@ pub(crate) fn carried_delete(
     change: &Change,
 ) -> Result<Option<TransactWriteItem>, BuildError> {
     let carried = target.message.media.as_ref().filter(|_| matches!(change, Change::Delete));
-    carried.map(|media| delete(media_delete(store, &media.media_id))).transpose()
+    carried.map(|media| delete(media_delete(store, media.media_id()))).transpose()
 }
 
 fn own_row_update(store: &Store, alter: &Alter) -> UpdateBuilder {

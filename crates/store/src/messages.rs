@@ -414,6 +414,7 @@ type Attributes = Vec<(&'static str, Option<AttributeValue>)>;
 fn of_message(message: &MessageBody) -> Attributes {
     vec![
         ("media", message.media.as_ref().and_then(|media| serde_json::to_string(media).ok()).map(text)),
+        ("frank", message.frank.as_deref().map(binary)),
         ("data", message.data.as_ref().map(|data| text(data.to_text()))),
         ("reply_to", message.reply_to.map(number)),
         ("recipient", message.recipient.as_ref().map(|id| text(id.as_str()))),
@@ -510,6 +511,7 @@ fn message(row: &Reader, kind: Kind) -> Result<MessageBody, Error> {
         |row: &Reader, name| Ok(Deleted { at: row.time(name)?, by: row.parsed("deleted_by", UserId::parse)? });
     Ok(MessageBody {
         media: row.optional("media", |row, name| row.parsed(name, serde_json::from_str))?,
+        frank: row.optional("frank", Reader::bytes)?.map(Box::new),
         data: row.optional("data", |row, name| row.parsed(name, Data::stored))?,
         reply_to: row.optional("reply_to", Reader::seq)?,
         mentions: row.optional("mentions", mentions)?.unwrap_or_default(),

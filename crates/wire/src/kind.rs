@@ -48,9 +48,9 @@ impl Kind {
         ((1..=29).contains(&name.len()) && name.bytes().all(is_allowed)).then(|| Self::Own(text.to_owned()))
     }
 
-    /// A kind of message that carries something.
+    /// A kind of upload.
     pub fn of_media(text: &str) -> Option<Self> {
-        Self::of_request(text).filter(|kind| !matches!(kind, Self::Text | Self::Sealed | Self::Own(_)))
+        Self::of_request(text).filter(|kind| !matches!(kind, Self::Text | Self::Own(_)))
     }
 
     /// Any kind, as it was stored.

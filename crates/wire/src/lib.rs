@@ -45,7 +45,7 @@ pub use ids::{
 };
 pub use kind::Kind;
 pub use made_ids::{channel_id, direct_conversation_id, group_id};
-pub use media::{Digest, FileName, Media, MimeType, Thumbhash, Waveform};
+pub use media::{Attached, Digest, FileName, Media, MimeType, SealedMedia, Thumbhash, Waveform};
 pub use message::{Message, Reaction, body_fits, mentions_fit};
 pub use refusal::Refusal;
 pub use request::{Rejected, Request};

@@ -128,6 +128,8 @@ limits! {
 
     /// The bytes of a sealed entry: 16,384 characters.
     pub const SEALED_BYTES_MAX: usize = 12 * 1024;
+    /// The bytes of the digest that proves a sealed entry.
+    pub const FRANK_BYTES: usize = 32;
     /// The bytes of a commit, its welcome, group info and tree, in characters of base64 together.
     pub const COMMIT_CHARS_MAX: usize = 24 * 1024;
     /// The number of commits of a conversation.

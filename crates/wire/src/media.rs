@@ -4,12 +4,13 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+use crate::bytes::Bytes;
 use crate::fields::Fields;
 use crate::ids::{InvalidId, MediaId};
 use crate::kind::Kind;
 use crate::limits::{
-    DURATION_MS_MAX, FILE_NAME_BYTES_MAX, MEDIA_BYTES_MAX, MIME_CHARS_MAX, PIXELS_MAX, THUMBHASH_CHARS_MAX,
-    WAVEFORM_CHARS_MAX,
+    DURATION_MS_MAX, FILE_NAME_BYTES_MAX, FRANK_BYTES, MEDIA_BYTES_MAX, MIME_CHARS_MAX, PIXELS_MAX,
+    THUMBHASH_CHARS_MAX, WAVEFORM_CHARS_MAX,
 };
 use crate::refusal::Refusal;
 use crate::text::{breaks_out, is_visible};
@@ -48,6 +49,74 @@ pub struct Media {
     /// The waveform of a voice note: 100 bars of 5 bits, packed from the first bit on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waveform: Option<Waveform>,
+}
+
+/// The part of a message's media that the server sees.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Attached {
+    Clear(Media),
+    /// An upload of kind `sealed`. The rest is in the encrypted message.
+    Sealed(SealedMedia),
+}
+
+/// An upload that only devices of the members can open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SealedMedia {
+    pub media_id: MediaId,
+    /// The length of the ciphertext. Left out of a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = MEDIA_BYTES_MAX)))]
+    pub bytes: Option<u64>,
+}
+
+impl Attached {
+    pub fn media_id(&self) -> &MediaId {
+        match self {
+            Self::Clear(media) => &media.media_id,
+            Self::Sealed(media) => &media.media_id,
+        }
+    }
+
+    /// Returns the media of a message that is not sealed.
+    pub fn clear(&self) -> Option<&Media> {
+        match self {
+            Self::Clear(media) => Some(media),
+            Self::Sealed(_) => None,
+        }
+    }
+}
+
+impl SealedMedia {
+    /// Reads the media of a sealed message, if it has any.
+    pub(crate) fn parse(fields: &Fields) -> Result<Option<Self>, Refusal> {
+        let Some(value) = fields.get("media") else { return Ok(None) };
+        let object = value.as_object().ok_or_else(|| fields.wrong("media", "must be an object"))?;
+        let media = Fields { object, path: "media." };
+        let media_id = media.required("media_id", MediaId::parse)?;
+        // The server must not learn them.
+        for field in ["mime", "sha256", "name", "width", "height", "duration_ms", "thumbhash", "waveform"] {
+            if media.get(field).is_some() {
+                return Err(media.wrong(field, "must be left out: kind is \"sealed\""));
+            }
+        }
+        Ok(Some(Self { media_id, bytes: None }))
+    }
+}
+
+/// Reads the digest with which a member can prove a sealed message, if it has one.
+pub(crate) fn frank(fields: &Fields) -> Result<Option<Bytes>, Refusal> {
+    if fields.get("frank").is_none() {
+        return Ok(None);
+    }
+    let frank = fields.bytes("frank", FRANK_BYTES)?;
+    if frank.as_slice().len() == FRANK_BYTES {
+        Ok(Some(frank))
+    } else {
+        Err(fields.wrong("frank", format!("must be {FRANK_BYTES} bytes")))
+    }
 }
 
 /// The fields that each kind must and may have. `None`: must not.
@@ -262,6 +331,11 @@ impl FileName {
 }
 
 impl MimeType {
+    /// The type of bytes that only members' devices can open.
+    pub fn bytes() -> Self {
+        Self("application/octet-stream".to_owned())
+    }
+
     /// The type of what a message of that kind carries.
     pub(crate) fn of(fields: &Fields, kind: &Kind) -> Result<Self, Refusal> {
         let mime = fields.required("mime", Self::parse)?;
@@ -336,7 +410,7 @@ pub(crate) mod schema {
             form.fields().into_iter().filter(move |(_, found)| *found == need).map(|(name, _)| name).collect::<Vec<_>>()
         };
         let mut media = Map::from_iter([
-            ("required".to_owned(), json!(named(Some(Need::Must)))),
+            ("required".to_owned(), json!([&["mime", "bytes", "sha256"], &*named(Some(Need::Must))].concat())),
             ("properties".to_owned(), json!({"mime": mime(kind)})),
         ]);
         let refused: Vec<Value> = named(None).iter().map(|name| json!({"required": [name]})).collect();
@@ -357,7 +431,7 @@ pub(crate) mod schema {
 
     fn with_media(kind: &'static str, form: &Form) -> (&'static str, Value) {
         let media = json!({"media": media(kind, form)});
-        (kind, json!({"required": ["media"], "properties": media, "not": without(&["epoch", "silent"])}))
+        (kind, json!({"required": ["media"], "properties": media, "not": without(&["epoch", "silent", "frank"])}))
     }
 
     /// Returns a schema of which none of these fields is a part.
@@ -368,10 +442,12 @@ pub(crate) mod schema {
 
     /// Adds the rules of a message.
     pub(crate) fn of_message(schema: &mut schemars::Schema) {
-        let text = json!({"properties": {"body": {"minLength": 1}}, "not": without(&["media", "epoch", "silent"])});
+        let text =
+            json!({"properties": {"body": {"minLength": 1}}, "not": without(&["media", "epoch", "silent", "frank"])});
         let body = json!({"minLength": 1, "maxLength": SEALED_BYTES_MAX.div_ceil(3) * 4, "pattern": BASE64_PATTERN});
-        let refused = without(&["media", "reply_to", "mentions", "data", "frank"]);
-        let sealed = json!({"required": ["epoch"], "properties": {"body": body}, "not": refused});
+        let refused = without(&["reply_to", "mentions", "data"]);
+        let media = json!({"not": without(&["mime", "sha256"])});
+        let sealed = json!({"required": ["epoch"], "properties": {"body": body, "media": media}, "not": refused});
         let kinds = [("image", &Form::IMAGE), ("voice", &Form::VOICE), ("file", &Form::FILE)];
         let with = kinds.into_iter().map(|(kind, form)| with_media(kind, form));
         by_kind(schema, [("text", text), ("sealed", sealed)].into_iter().chain(with).collect());
@@ -379,8 +455,9 @@ pub(crate) mod schema {
 
     /// Adds the rules of an upload.
     pub(crate) fn of_upload(schema: &mut schemars::Schema) {
-        let case = |kind| (kind, json!({"properties": {"mime": mime(kind)}}));
-        by_kind(schema, vec![case("image"), case("voice")]);
+        let case = |kind| (kind, json!({"required": ["mime"], "properties": {"mime": mime(kind)}}));
+        let sealed = ("sealed", json!({"not": without(&["mime", "name"])}));
+        by_kind(schema, vec![case("image"), case("voice"), case("file"), sealed]);
     }
 }
 

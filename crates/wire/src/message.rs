@@ -9,7 +9,7 @@ use crate::group::System;
 use crate::ids::{ClientMsgId, ConversationId, MessageId, Seq, UserId};
 use crate::kind::Kind;
 use crate::limits::{BODY_BYTES_MAX, BODY_JSON_BYTES_MAX, MENTIONS_JSON_BYTES_MAX};
-use crate::media::Media;
+use crate::media::Attached;
 use crate::time::Timestamp;
 
 /// An entry of a conversation, as one of its members sees it: a message, or a change of one.
@@ -31,9 +31,9 @@ pub struct Message {
     /// Only in what the sender's own devices receive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_msg_id: Option<ClientMsgId>,
-    /// The image, file or voice note of a message that is not deleted.
+    /// The image, file or voice note of a message that is not deleted. Of a sealed one, only its id and length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub media: Option<Box<Media>>,
+    pub media: Option<Box<Attached>>,
     /// What the app put beside a message that is not deleted. An edit has the data of its target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Data>,
@@ -85,6 +85,9 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = crate::limits::EPOCH_MAX)))]
     pub epoch: Option<u64>,
+    /// With this digest of a sealed message, 32 bytes, a member can prove what its sender wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frank: Option<Box<Bytes>>,
     /// The bytes of a commit. Left out of a birth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<Box<Carried>>,
@@ -138,6 +141,7 @@ impl Message {
             system: None,
             silent: false,
             epoch: None,
+            frank: None,
             commit: None,
             welcome: None,
             tree: None,
@@ -183,7 +187,7 @@ mod tests {
     use super::*;
     use crate::ServerEvent;
     use crate::limits::{EMOJI_BYTES_MAX, FRAME_BYTES_MAX, MEDIA_BYTES_MAX, REACTIONS_SHOWN_MAX, SEQ_MAX};
-    use crate::{Digest, FileName, MediaId, MimeType, Thumbhash, Waveform};
+    use crate::{Digest, FileName, Media, MediaId, MimeType, Thumbhash, Waveform};
     use proptest::prelude::*;
 
     #[test]
@@ -226,6 +230,7 @@ mod tests {
             system: None,
             silent: true,
             epoch: Some(crate::limits::EPOCH_MAX),
+            frank: Some(Box::new(Bytes::from(vec![0; 32]))),
             commit: None,
             welcome: None,
             tree: None,
@@ -238,7 +243,7 @@ mod tests {
         assert!(event.to_frame().len() <= FRAME_BYTES_MAX);
         // A deleted message has no media, and an entry with media has no target.
         let (deleted_at, deleted_by, target_seq, emoji) = (None, None, None, None);
-        let media = Some(Box::new(largest_media()));
+        let media = Some(Box::new(Attached::Clear(largest_media())));
         let with_media = Message { media, deleted_at, deleted_by, target_seq, emoji, ..message };
         let event = ServerEvent::messages_new(with_media);
         assert!(event.to_frame().len() <= FRAME_BYTES_MAX, "{}", event.to_frame().len());

@@ -7,6 +7,7 @@ mod ping;
 use actions::SendLimits;
 use lambda::{
     BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Response, answer, encryption, sdk_config,
+    sealed_reports,
 };
 use store::WarmTable;
 use wire::DrainAction;
@@ -17,7 +18,7 @@ use wire::DrainAction;
 /// [`BadVariable`] names the variable.
 pub async fn start() -> Result<Core, BadVariable> {
     let mut limits = SendLimits::default();
-    limits.encryption = encryption()?;
+    (limits.encryption, limits.sealed_reports) = (encryption()?, sealed_reports()?);
     let core = Core::from_env(&sdk_config().await, limits)?;
     core.actions.warm_up(WarmTable::Inbox).await;
     Ok(core)

@@ -8,7 +8,8 @@ use wire::{PingRequest, PingResult, Reply};
 pub(crate) async fn ping(core: &Core, caller: &Caller, request: &PingRequest) -> Result<Reply, Failure> {
     let pending = inbox::has_pending(&core.actions.store, &caller.user).await?;
     let features = request.features.then(|| {
-        let switched_on = core.actions.limits.encryption.features();
+        let limits = &core.actions.limits;
+        let switched_on = limits.encryption.features(limits.sealed_reports);
         std::iter::once("data".to_owned()).chain(switched_on).collect()
     });
     Ok(PingResult { pending, server_time: core.actions.clock.now(), features }.into())

@@ -144,6 +144,7 @@ async fn store(deps: &Deps, record: &Record, line: &mut EventLine) -> Result<(),
         mentions: vec![],
         epoch: None,
         silent: false,
+        frank: None,
     };
     line.conversation_id = Some(conversation_for(&from, &request.target));
     line.user_id = Some(from.clone());

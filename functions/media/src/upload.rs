@@ -9,7 +9,9 @@ use domain::{Entry, Failure, MediaRow, PartOf, Parts, check_parts, media_id, par
 use lambda::EventLine;
 use objects::{Put, Validity};
 use store::{Written, media, messages};
-use wire::{CopyOf, MediaId, NewUpload, Part, Refusal, Reply, Target, Timestamp, UploadRequest, UploadResult, UserId};
+use wire::{
+    CopyOf, MediaId, MimeType, NewUpload, Part, Refusal, Reply, Target, Timestamp, UploadRequest, UploadResult, UserId,
+};
 
 use crate::{Deps, MIB};
 
@@ -41,15 +43,16 @@ async fn new(deps: &Deps, user: &UserId, announced: NewUpload, line: &mut EventL
     }
     check_parts(bytes, &sha256, &parts)?;
     let conversation_id = line.conversation_id.insert(conversation_for(user, &target)).clone();
-    deps.actions.access(user, &conversation_id).await?.check_upload(user, &target, deps.actions.limits.encryption)?;
+    let access = deps.actions.access(user, &conversation_id).await?;
+    access.check_upload(user, &target, &kind, deps.actions.limits.encryption)?;
     count(deps, user, bytes).await?;
     let now = deps.actions.clock.now();
     let mut row = MediaRow {
-        media_id: media_id(fastrand::u128(..)),
+        media_id: media_id(fastrand::u128(..), &kind, bytes),
         owner_id: user.clone(),
         conversation_id,
         kind,
-        mime,
+        mime: mime.unwrap_or_else(MimeType::bytes),
         bytes,
         sha256,
         parts: None,
@@ -118,18 +121,20 @@ async fn copy(
 ) -> Result<UploadResult, Failure> {
     let CopyOf { conversation_id: source, seq } = copy_of;
     let conversation_id = line.conversation_id.insert(conversation_for(user, target)).clone();
-    deps.actions.access(user, &conversation_id).await?.check_upload(user, target, deps.actions.limits.encryption)?;
+    let access = deps.actions.access(user, &conversation_id).await?;
     if !deps.actions.visible(user, source).await?.contains(*seq) {
         return Err(Refusal::Gone.into());
     }
     let found = messages::get(&deps.actions.store, source, *seq).await?;
     let message = found.as_ref().and_then(Entry::message).map(|found| found.message);
     let carried = message.filter(|message| message.deleted.is_none()).and_then(|message| message.media.as_ref());
-    let from = media::get(&deps.actions.store, &carried.ok_or(Refusal::Gone)?.media_id).await?.ok_or(Refusal::Gone)?;
+    let from = carried.ok_or(Refusal::Gone)?.media_id();
+    let from = media::get(&deps.actions.store, from).await?.ok_or(Refusal::Gone)?;
+    access.check_upload(user, target, &from.kind, deps.actions.limits.encryption)?;
     count(deps, user, from.bytes).await?;
     let now = deps.actions.clock.now();
     let row = MediaRow {
-        media_id: media_id(fastrand::u128(..)),
+        media_id: media_id(fastrand::u128(..), &from.kind, from.bytes),
         owner_id: user.clone(),
         conversation_id,
         parts: None,

@@ -11,7 +11,7 @@ use actions::Appended;
 use change::{apply, delete, edit, react};
 use lambda::{
     BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Response, answer, encryption, kept_for,
-    sdk_config, send_limits,
+    sdk_config, sealed_reports, send_limits,
 };
 use store::WarmTable;
 use wire::{DeleteResult, EditResult, ReactResult, SendAction, SendResult, Timestamp};
@@ -22,7 +22,7 @@ use wire::{DeleteResult, EditResult, ReactResult, SendAction, SendResult, Timest
 /// [`BadVariable`] names the variable.
 pub async fn start() -> Result<Core, BadVariable> {
     let mut limits = send_limits(kept_for()?)?;
-    limits.encryption = encryption()?;
+    (limits.encryption, limits.sealed_reports) = (encryption()?, sealed_reports()?);
     let core = Core::from_env(&sdk_config().await, limits)?;
     core.actions.warm_up(WarmTable::Inbox).await;
     Ok(core)

@@ -42,6 +42,8 @@ pub struct Limits {
     /// MiB that a user uploads.
     pub uploads: Rate,
     pub encryption: Encryption,
+    /// Whether each sealed message has a digest.
+    pub sealed_reports: bool,
     pub keys: KeyRates,
     pub commits: Rate,
     pub births: Rate,
@@ -61,6 +63,7 @@ impl Default for Limits {
             media_bytes: wire::limits::MEDIA_BYTES_MAX,
             uploads: Rate::UNLIMITED,
             encryption: Encryption::Optional,
+            sealed_reports: false,
             keys: KeyRates {
                 claims: Rate { burst: 30, pause: Duration::from_secs(30) },
                 packages: Rate { burst: 1_000, pause: Duration::from_mins(1) },
@@ -174,6 +177,7 @@ impl InProcess {
         };
         let sealing = |mut of: SendLimits| {
             (of.encryption, of.commits, of.births) = (limits.encryption, limits.commits, limits.births);
+            of.sealed_reports = limits.sealed_reports;
             process(of)
         };
         let plain = || sealing(SendLimits::default());

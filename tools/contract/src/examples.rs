@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use wire::{
-    ACTIONS, AckResult, AddResult, AllowedTo, Bytes, Carried, Channel, ChannelsResult, ClaimKeysResult, ClaimedDevice,
+    ACTIONS, AckResult, AddResult, AllowedTo, Attached, Bytes, Carried, Channel, ChannelsResult, ClaimKeysResult, ClaimedDevice,
     ClaimedUser, ClientMsgId, CommitResult, Conversation, ConversationId, ConversationKind, ConversationSettings,
     CreateResult, DeleteResult, DeviceId, DeviceResult, Digest, Download, DownloadResult, DrainResult, EditResult,
     Emoji, GroupInfoResult, GroupMember, HistoryFrom, HistoryResult, InboxResult, JoinBy, JoinResult, KeyDevice, Kind,
     LastMessage, LeaveResult, ListKeysResult, Media, MediaId, Member, MembersResult, Message, MessageId, MimeType,
     MutedUntil, Part, PingResult, Presence, PresenceResult, PublishKeysResult, ReactResult, Reaction, ReactionsResult,
     Reactor, ReadResult, Receipt, ReceiptsResult, Refusal, RemoveKeysResult, RemoveResult, Reply, RequestId, Role,
-    RoleResult, SendResult, Seq, ServerEvent, Settings, SettingsResult, System, Thumbhash, Timestamp, Title,
-    UnwatchResult, UpdateResult, UploadResult, UploadedResult, UserId, UserSettings, WatchResult, error_frame,
+    RoleResult, SealedMedia, SendResult, Seq, ServerEvent, Settings, SettingsResult, System, Thumbhash, Timestamp,
+    Title, UnwatchResult, UpdateResult, UploadResult, UploadedResult, UserId, UserSettings, WatchResult, error_frame,
     reply_frame,
 };
 
@@ -38,7 +38,7 @@ pub fn examples() -> Vec<Example> {
 }
 
 /// Requests that look otherwise than the registry's example.
-const MORE_REQUESTS: [(&str, &str); 30] = [
+const MORE_REQUESTS: [(&str, &str); 31] = [
     (
         "send",
         r#"{"action":"send","id":"r1","conversation_id":"gr_x","client_msg_id":"7b0e","kind":"text","body":"hi","mentions":["bob"]}"#,
@@ -106,6 +106,14 @@ const MORE_REQUESTS: [(&str, &str); 30] = [
         r#"{"action":"upload","id":"r1","conversation_id":"dm_x","kind":"file","mime":"video/mp4","bytes":17000000,"sha256":"n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=","parts":["n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=","n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=","n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg="]}"#,
     ),
     ("upload", r#"{"action":"upload","id":"r2","to":"carol","copy_of":{"conversation_id":"dm_x","seq":42}}"#),
+    (
+        "upload",
+        r#"{"action":"upload","id":"r3","conversation_id":"dm_x","kind":"sealed","bytes":286736,"sha256":"n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg="}"#,
+    ),
+    (
+        "send",
+        r#"{"action":"send","id":"r1","conversation_id":"dm_x","client_msg_id":"7b0e","kind":"sealed","epoch":5,"body":"AAE=","frank":"n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=","media":{"media_id":"m_3kx4"}}"#,
+    ),
     ("upload", r#"{"action":"upload","id":"r3","media_id":"m_3kx4"}"#),
     ("react", r#"{"action":"react","id":"r2","conversation_id":"dm_x","seq":42,"client_msg_id":"7b12","emoji":null}"#),
     ("drain", r#"{"action":"drain","id":"r2","ack":[{"conversation_id":"dm_x","seq":42}]}"#),
@@ -259,7 +267,11 @@ fn events() -> Vec<Example> {
         ("MessagesNewEvent", ServerEvent::messages_new(own)),
         (
             "MessagesNewEvent",
-            ServerEvent::messages_new(Message { kind: Kind::Image, media: Some(Box::new(media())), ..message() }),
+            ServerEvent::messages_new(Message {
+                kind: Kind::Image,
+                media: Some(Box::new(Attached::Clear(media()))),
+                ..message()
+            }),
         ),
         ("MessagesNewEvent", ServerEvent::messages_new(changed())),
         ("MessagesNewEvent", ServerEvent::messages_new(deleted())),
@@ -480,7 +492,9 @@ fn change(kind: Kind) -> Message {
 }
 
 fn sealed() -> Message {
-    Message { kind: Kind::Sealed, epoch: Some(1), body: bytes(2).to_text(), ..message() }
+    let media = SealedMedia { media_id: media_id(), bytes: Some(286_736) };
+    let (media, frank) = (Some(Box::new(Attached::Sealed(media))), Some(Box::new(Bytes::from(vec![7; 32]))));
+    Message { kind: Kind::Sealed, epoch: Some(1), body: bytes(2).to_text(), media, frank, ..message() }
 }
 
 fn committed() -> Message {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Serialize;
-use wire::{ConversationId, HistoryResult, Kind, Message, Seq, Side, Timestamp, UserId};
+use wire::{Attached, ConversationId, HistoryResult, Kind, Message, Seq, Side, Timestamp, UserId};
 
 use super::item::{Content, Item, MessageItem, Progress, Refused, Reply, Run, can_help};
 use super::kept;
@@ -361,7 +361,7 @@ impl Messages {
             body: message.body,
             data: message.data,
             path: message.media.as_ref().and_then(|_| self.places.get(&seq).cloned()),
-            media: message.media,
+            media: message.media.as_deref().and_then(Attached::clear).cloned().map(Box::new),
             upload: None,
             mentions: message.mentions,
             reply: self.reply(message.reply_to),

@@ -3,8 +3,9 @@
 use pigeonhole_sealing::Sealed;
 use serde_json::{Map, Value, json};
 use wire::{
-    Action, AddRequest, AddResult, CreateRequest, CreateResult, EditRequest, Kind, LeaveRequest, LeaveResult, Message,
-    ReactRequest, Rekeyed, RemoveRequest, RoleRequest, SendRequest, SendResult, Seq, System, UpdateRequest, UserId,
+    Action, AddRequest, AddResult, Attached, CreateRequest, CreateResult, EditRequest, Kind, LeaveRequest, LeaveResult,
+    Message, ReactRequest, Rekeyed, RemoveRequest, RoleRequest, SendRequest, SendResult, Seq, System, UpdateRequest,
+    UserId,
 };
 
 use super::reading::readable;
@@ -26,13 +27,14 @@ pub(super) fn action(queued: &Queued, sealed: Option<&Sealed>, keys: Option<&Rek
             mentions: vec![],
             epoch: Some(sealed.epoch),
             silent: sealed.silent,
+            frank: None,
         });
     }
     match outgoing {
         Outgoing::Message { target, body, reply_to, mentions, media } => {
             let kind = media.as_ref().map_or(Kind::Text, |upload| upload.kind.clone());
-            let media = media.and_then(|upload| upload.media()).map(Box::new);
-            let (data, epoch, silent) = (None, None, false);
+            let media = media.and_then(|upload| upload.media()).map(Attached::Clear).map(Box::new);
+            let (data, epoch, silent, frank) = (None, None, false, None);
             Action::Send(SendRequest {
                 target,
                 client_msg_id,
@@ -44,6 +46,7 @@ pub(super) fn action(queued: &Queued, sealed: Option<&Sealed>, keys: Option<&Rek
                 mentions,
                 epoch,
                 silent,
+                frank,
             })
         }
         Outgoing::Request(Action::Add(request)) => {
@@ -137,7 +140,7 @@ pub(super) fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, 
     let (kind, body, reply_to, emoji) = match queued.outgoing {
         Outgoing::Message { body, reply_to, mentions: named, media: upload, .. } => {
             mentions = named;
-            media = upload.as_ref().and_then(|upload| upload.media()).map(Box::new);
+            media = upload.as_ref().and_then(|upload| upload.media()).map(Attached::Clear).map(Box::new);
             (upload.map_or(Kind::Text, |upload| upload.kind), body, reply_to, None)
         }
         Outgoing::Request(Action::Edit(EditRequest { body, .. })) => (Kind::Edit, body, None, None),
@@ -174,6 +177,7 @@ pub(super) fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, 
         system: happened,
         silent: false,
         epoch: None,
+        frank: None,
         commit: None,
         welcome: None,
         tree: None,

@@ -72,7 +72,7 @@ impl Uploading {
             }
             (None, Source::File(_)) => {
                 let Upload { kind, mime, bytes, sha256, parts, .. } = upload.clone();
-                UploadRequest::New(NewUpload { target, kind, mime, bytes, sha256, parts })
+                UploadRequest::New(NewUpload { target, kind, mime: Some(mime), bytes, sha256, parts })
             }
         })
     }

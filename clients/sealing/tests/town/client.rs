@@ -179,10 +179,12 @@ impl Client {
                     kind: Kind::Sealed,
                     body: sealed.body,
                     media: None,
+                    data: None,
                     reply_to: None,
                     mentions: vec![],
                     epoch: Some(sealed.epoch),
                     silent: sealed.silent,
+                    frank: None,
                 };
                 leaves.push(Asked { key: None, action: Action::Send(request), answer: None });
             }

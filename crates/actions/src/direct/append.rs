@@ -97,6 +97,9 @@ async fn admit(
     if audience.own().is_service() {
         return Ok(Admission::Granted(Counts::default()));
     }
+    if let Err(refusal) = limits.check_features(content) {
+        return Ok(Admission::Refused(refusal));
+    }
     // A service reads nothing.
     let is_off = is_sealed(content) && !limits.encryption.is_on();
     if standing.blocked || is_off || audience.others().iter().any(UserId::is_service) {

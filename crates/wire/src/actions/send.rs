@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bytes::Bytes;
 use crate::data::Data;
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, ConversationId, MessageId, Seq, UserId};
 use crate::kind::Kind;
 use crate::limits::{EPOCH_MAX, MENTIONS_MAX, SEALED_BYTES_MAX};
-use crate::media::Media;
+use crate::media::{Attached, Media, SealedMedia, frank};
 use crate::message::{body_fits, mentions_fit};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
@@ -26,9 +27,9 @@ pub struct SendRequest {
     /// empty. A sealed message has up to 12,288 bytes in base64.
     #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::BODY_BYTES_MAX)))]
     pub body: String,
-    /// The uploaded image, file or voice note.
+    /// The uploaded image, file or voice note. Of a sealed message, only its `media_id`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub media: Option<Box<Media>>,
+    pub media: Option<Box<Attached>>,
     /// An object of the app's own, at most 2,048 bytes without spaces. Of an own kind, it is required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Data>,
@@ -47,6 +48,9 @@ pub struct SendRequest {
     /// The sealed entry does not count: no unread message, no push, no last message.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub silent: bool,
+    /// A digest of a sealed message, 32 bytes. With `encryption.report`, each sealed message has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frank: Option<Box<Bytes>>,
 }
 
 /// The target of a message: a user or a conversation.
@@ -91,7 +95,7 @@ impl SendRequest {
         if kind == Kind::Sealed {
             return Self::sealed(fields, target, client_msg_id);
         }
-        for field in ["epoch", "silent"] {
+        for field in ["epoch", "silent", "frank"] {
             if fields.get(field).is_some() {
                 return Err(fields.wrong(field, "must be left out unless kind is \"sealed\""));
             }
@@ -106,13 +110,14 @@ impl SendRequest {
                 problem: "must be at most 3 KiB once written as JSON".into(),
             });
         }
-        let media = media.map(Box::new);
-        Ok(Self { target, client_msg_id, kind, body, media, data, reply_to, mentions, epoch: None, silent: false })
+        let media = media.map(Attached::Clear).map(Box::new);
+        let (epoch, silent, frank) = (None, false, None);
+        Ok(Self { target, client_msg_id, kind, body, media, data, reply_to, mentions, epoch, silent, frank })
     }
 
     /// All that a message is about is in its bytes.
     fn sealed(fields: &Fields, target: Target, client_msg_id: ClientMsgId) -> Result<Self, Refusal> {
-        for field in ["reply_to", "mentions", "media", "data", "frank"] {
+        for field in ["reply_to", "mentions", "data"] {
             if fields.get(field).is_some() {
                 return Err(fields.wrong(field, "must be left out: kind is \"sealed\""));
             }
@@ -125,12 +130,13 @@ impl SendRequest {
             client_msg_id,
             kind: Kind::Sealed,
             body: fields.text("body")?.to_owned(),
-            media: None,
+            media: SealedMedia::parse(fields)?.map(Attached::Sealed).map(Box::new),
             data: None,
             reply_to: None,
             mentions: vec![],
             epoch: Some(epoch),
             silent,
+            frank: frank(fields)?.map(Box::new),
         })
     }
 }

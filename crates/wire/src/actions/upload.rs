@@ -39,9 +39,11 @@ pub struct NewUpload {
     /// Where it will be sent.
     #[serde(flatten)]
     pub target: Target,
-    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["image", "file", "voice"])))]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["image", "file", "voice", "sealed"])))]
     pub kind: Kind,
-    pub mime: MimeType,
+    /// Left out of kind `sealed`, of which `bytes` and `sha256` are those of the ciphertext.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mime: Option<MimeType>,
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = crate::limits::MEDIA_BYTES_MAX)))]
     pub bytes: u64,
     /// SHA-256 of the bytes, or of a file in parts that of its parts' digests, one after another.
@@ -108,9 +110,19 @@ impl UploadRequest {
             return Ok(Self::Copy { target: Target::parse(fields)?, copy_of });
         }
         let target = Target::parse(fields)?;
-        let kind =
-            fields.required("kind", |kind| Kind::of_media(kind).ok_or("must be \"image\", \"file\" or \"voice\""))?;
-        let mime = MimeType::of(fields, &kind)?;
+        let kind = fields.required("kind", |kind| {
+            Kind::of_media(kind).ok_or("must be \"image\", \"file\", \"voice\" or \"sealed\"")
+        })?;
+        let mime = if kind == Kind::Sealed {
+            for field in ["mime", "name"] {
+                if fields.get(field).is_some() {
+                    return Err(fields.wrong(field, "must be left out: kind is \"sealed\""));
+                }
+            }
+            None
+        } else {
+            Some(MimeType::of(fields, &kind)?)
+        };
         let bytes = bytes(fields)?;
         let sha256 = fields.required("sha256", Digest::parse)?;
         Ok(Self::New(NewUpload { target, kind, mime, bytes, sha256, parts: parts(fields)? }))

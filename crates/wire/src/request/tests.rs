@@ -48,6 +48,7 @@ fn a_send_is_read_whole() {
         media: None,
         epoch: None,
         silent: false,
+        frank: None,
     };
     assert_eq!(request.action, Action::Send(expected));
 }
@@ -444,7 +445,7 @@ fn an_upload_is_new_a_copy_or_one_that_was_begun() {
     }
     assert!(parse(&with(with(new.clone(), "bytes", json!(20_000_000)), "parts", json!([SHA256, SHA256]))).is_ok());
     for (field, value, problem) in [
-        ("kind", json!("text"), "bad_request · kind: must be \"image\", \"file\" or \"voice\""),
+        ("kind", json!("text"), "bad_request · kind: must be \"image\", \"file\", \"voice\" or \"sealed\""),
         ("mime", json!("image/svg+xml"), "bad_request · mime: must be image/jpeg"),
         ("mime", json!("image/png; x=y"), "bad_request · mime: must be a media type"),
         ("bytes", json!(0), "bad_request · bytes: must be an integer"),
