@@ -23,7 +23,7 @@ import {
   type SendResult,
   type WatchResult,
 } from "./frames.ts";
-import { digestsOf, infoOf, isMediaKind, type MediaDraft } from "./media.ts";
+import { clearOf, digestsOf, infoOf, isMediaKind, type MediaDraft } from "./media.ts";
 import {
   checkQueued,
   checkRequest,
@@ -97,7 +97,8 @@ export class Actions {
    * `sendMedia`.
    */
   async forward(target: Target, message: Forwarded, draft: Draft = ""): Promise<Sent> {
-    const { kind, media, conversation_id, seq } = message;
+    const { kind, conversation_id, seq } = message;
+    const media = clearOf(message.media);
     if (!media || !isMediaKind(kind)) {
       throw new PigeonholeError("bad_request", "media: is missing; the message carries nothing");
     }

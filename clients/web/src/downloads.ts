@@ -2,7 +2,7 @@
 
 import { PigeonholeError } from "./errors.ts";
 import { type Download, type DownloadResult, limits, type Media, type Message } from "./frames.ts";
-import { digestsOf, safeType } from "./media.ts";
+import { clearOf, digestsOf, safeType } from "./media.ts";
 import { Fetch } from "./transfer.ts";
 
 const TRIES_MAX = 5;
@@ -21,7 +21,9 @@ export class Downloads {
   }
 
   /** @throws `gone`, `file`, or a code of the protocol. */
-  async download({ kind, media }: Pick<Message, "kind" | "media">, signal: AbortSignal | undefined): Promise<Blob> {
+  async download(message: Pick<Message, "kind" | "media">, signal: AbortSignal | undefined): Promise<Blob> {
+    const { kind } = message;
+    const media = clearOf(message.media);
     if (!media) {
       throw new PigeonholeError("gone", "the message carries nothing");
     }

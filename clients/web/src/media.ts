@@ -1,7 +1,7 @@
 // The attachment of a message: its properties, its name and its digests.
 
 import { PigeonholeError } from "./errors.ts";
-import { limits, type Media } from "./frames.ts";
+import { type Attached, limits, type Media } from "./frames.ts";
 
 export type MediaKind = "image" | "file" | "voice";
 
@@ -29,6 +29,11 @@ export interface MediaDraft {
 
 export function isMediaKind(kind: string): kind is MediaKind {
   return kind === "image" || kind === "file" || kind === "voice";
+}
+
+/** Returns the media of a message that is not sealed. */
+export function clearOf(media: Attached | undefined): Media | undefined {
+  return media && "mime" in media ? media : undefined;
 }
 
 /** The attachment as the message has it, without the server's id. */

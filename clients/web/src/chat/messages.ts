@@ -2,6 +2,7 @@
 
 import type { ClientEvent } from "../events.ts";
 import type { HistoryResult, Message } from "../frames.ts";
+import { clearOf } from "../media.ts";
 import type { Side } from "../protocol.ts";
 import type { Queued } from "../saved.ts";
 import { PAGE, type Window as Stored } from "../store/types.ts";
@@ -321,7 +322,7 @@ export class Messages {
       body: shown.body,
       data: shown.data,
       isSealed: shown.epoch !== undefined,
-      media: shown.media,
+      media: clearOf(shown.media),
       path: shown.media && this.#places.get(seq),
       upload: undefined,
       mentions: shown.mentions ?? [],

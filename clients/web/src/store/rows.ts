@@ -405,6 +405,7 @@ const FIELDS: Record<keyof Message, true> = {
   emoji: true,
   emoji_before: true,
   epoch: true,
+  frank: true,
   kind: true,
   media: true,
   mentions: true,
