@@ -275,7 +275,7 @@ impl Server {
         };
         // A repetition gets the first result.
         if let Some(media) = media.filter(|_| self.stored(&id, &client_msg_id).is_none())
-            && self.uploads.remove(&media.media_id) != Some(true)
+            && self.uploads.remove(media.media_id()) != Some(true)
         {
             return Err(Refusal::Gone);
         }

@@ -821,7 +821,7 @@ fn members_of_a_group_come_and_go_with_commits_and_read_what_is_theirs() {
         world.check(&world.devices[at], Seq::ZERO);
     }
     world.check(&world.devices[2], joined);
-    // Who leaves is out before the next message.
+    // A user who leaves is out before the next message.
     let leave = LeaveRequest { conversation_id: chat(), client_msg_id: Some(ClientMsgId::parse("leave").unwrap()) };
     world.keep(1, "leave", Outgoing::Request(leave.into()));
     world.settle();

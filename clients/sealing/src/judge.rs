@@ -64,8 +64,8 @@ pub(crate) fn birth(tree: &Tree, conversation: &Conversation) -> Result<()> {
     ensure(tree.strangers(conversation).is_empty(), Error::Profile("a leaf is of no member"))
 }
 
-/// Checks the tree that a device joins. A group may still have the leaf of a user who left, until the next commit. A device
-/// that comes later does not see who was a member at a birth, and refuses those alone who left before it by its log.
+/// Checks the tree that a device joins. A group may still have the leaf of a user who left, until the next commit. A later
+/// device does not see the members of a birth, and refuses only users who left before it by its log.
 pub(crate) fn join(tree: &Tree, conversation: &Conversation, is_birth: bool) -> Result<()> {
     if conversation.is_direct() {
         return birth(tree, conversation);

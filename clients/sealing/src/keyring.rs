@@ -315,7 +315,7 @@ impl Keyring {
         let id = self.id_of(&with.into());
         let name = sealed_name(&id, client_msg_id);
         if let Some(row) = self.sealed.get_mut(&name) {
-            // They may be stored: only `stale_epoch` ends them.
+            // The server may have stored the bytes: only `stale_epoch` ends them.
             row.refused = false;
             self.changed.insert(name);
             return Ok(row.sealed.clone());

@@ -84,7 +84,7 @@ fn nothing_is_sealed_before_who_left_is_out() {
     let of_bob = town.clients[1].group().unwrap();
     town.roll(1, Change::Leave);
     assert!(town.clients[1].group().is_none(), "who left keeps keys");
-    // Alice has the entry, and commits with nobody else's help.
+    // Alice has the entry, and commits without help.
     town.go(0);
     assert_eq!(town.clients[0].keyring.prepare(&group_id(), town.now_ms), Readiness::Waits);
     town.says(0, "without bob");
@@ -232,7 +232,7 @@ fn a_commit_does_what_its_entry_names_and_nothing_else() {
     let added = |name: &str| system(System::MembersAdded { members: vec![user(name)] });
     let names = |name: &'static str| move |message: &mut Message| message.removes = vec![user(name)];
     let nothing = |_: &mut Message| {};
-    // What honest clients make.
+    // Honest clients make this.
     assert!(carol_follows(&mut begun(), update, nothing));
     assert!(carol_follows(&mut begun(), remove("bob"), removed("bob")));
     assert!(carol_follows(&mut begun(), add("dave"), added("dave")));
@@ -256,7 +256,7 @@ fn a_commit_does_what_its_entry_names_and_nothing_else() {
     let mut town = begun();
     town.roll(1, Change::Leave);
     assert!(!carol_follows(&mut town, update, names("bob")), "it names bob, and leaves the devices in");
-    // Who left does not come back by a commit.
+    // A user who left does not come back by a commit.
     let mut town = begun();
     town.roll(1, Change::Leave);
     town.says(0, "without bob");
@@ -267,7 +267,7 @@ fn a_commit_does_what_its_entry_names_and_nothing_else() {
 #[test]
 fn what_nobody_can_follow_ends_with_a_birth_and_a_remove_needs_no_commit() {
     let mut town = Town::begun(&THREE, 4);
-    // Dave stores bytes that nobody can follow.
+    // Dave stores bytes that no member can follow.
     town.server.epoch += 1;
     let epoch = town.server.epoch;
     let message = town.server.append(&user("dave"), &id("c-bad"), Kind::Commit);

@@ -49,7 +49,11 @@ export function addChange(changes: Changes, entry: OpenedChange, viewer: string)
   const names = targetId === undefined ? {} : { targetId };
   // An edit without a version has no effect: its target is deleted.
   if (kind === "edit" && version !== undefined) {
-    edit(changes, { version, editedAt: sent_at, body, ...dataOf(entry), ...names }, epoch === undefined ? undefined : sender_id);
+    edit(
+      changes,
+      { version, editedAt: sent_at, body, ...dataOf(entry), ...names },
+      epoch === undefined ? undefined : sender_id,
+    );
   } else if (kind === "delete") {
     markDeleted(changes, sent_at, sender_id);
   } else if (kind === "reaction" && seq > changes.counted.asOf && !changes.deleted) {

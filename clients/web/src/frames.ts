@@ -287,6 +287,22 @@ export type UploadRequest1 =
  */
 export type Title = string;
 /**
+ * Bytes in a frame, or in an uploaded file of kind `sealed`.
+ */
+export type Carried =
+  | string
+  | {
+      /**
+       * Left out of a request.
+       */
+      bytes?: number;
+      media_id: MediaId;
+      /**
+       * Left out of a request.
+       */
+      sha256?: Digest;
+    };
+/**
  * Changes what a group is called, and what its members may do.
  */
 export type UpdateRequest = UpdateRequest1 & {
@@ -337,7 +353,7 @@ export type CommitRequest = {
   /**
    * Left out of a birth, which begins with new keys. Epoch 0 ends with a birth.
    */
-  commit?: string;
+  commit?: Carried;
   /**
    * The epoch that ends: the number of commits so far.
    */
@@ -351,13 +367,20 @@ export type CommitRequest = {
    */
   id?: RequestId;
   /**
+   * In a group: the users who left since the last commits.
+   *
+   * @minItems 1
+   * @maxItems 50
+   */
+  removes?: UserId[];
+  /**
    * The tree of that epoch.
    */
-  tree: string;
+  tree: Carried;
   /**
    * For the devices that it adds.
    */
-  welcome?: string;
+  welcome?: Carried;
 } & CommitRequest1;
 export type CommitRequest1 =
   | {
@@ -540,6 +563,7 @@ export type ErrorCode =
   | "device_limit"
   | "encryption_required"
   | "stale_epoch"
+  | "rekey_required"
   | "rate_limited"
   | "conflict"
   | "unavailable"
@@ -843,6 +867,10 @@ export interface CreateRequest {
    */
   client_msg_id: ClientMsgId;
   /**
+   * In a group only: encrypted messages only, from the first on.
+   */
+  encrypted?: boolean;
+  /**
    * The entries that a new member sees: those from the join on, or all.
    */
   history?: "joined" | "all";
@@ -882,7 +910,16 @@ export interface AddRequest {
    * The idempotency key: unique per sender and conversation, across all actions.
    */
   client_msg_id: ClientMsgId;
+  commit?: Carried;
   conversation_id: ConversationId;
+  /**
+   * The epoch that ends.
+   */
+  epoch?: number;
+  /**
+   * The group info of the epoch that begins.
+   */
+  group_info?: string;
   /**
    * Echoed by the answer.
    */
@@ -892,6 +929,14 @@ export interface AddRequest {
    * @maxItems 50
    */
   members: UserId[];
+  /**
+   * The tree of that epoch.
+   */
+  tree?: Carried;
+  /**
+   * For the devices of the users whom an `add` adds. Left out of a `remove`.
+   */
+  welcome?: Carried;
 }
 /**
  * Removes a member from a group.
@@ -902,12 +947,29 @@ export interface RemoveRequest {
    * The idempotency key: unique per sender and conversation, across all actions.
    */
   client_msg_id: ClientMsgId;
+  commit?: Carried;
   conversation_id: ConversationId;
+  /**
+   * The epoch that ends.
+   */
+  epoch?: number;
+  /**
+   * The group info of the epoch that begins.
+   */
+  group_info?: string;
   /**
    * Echoed by the answer.
    */
   id?: RequestId;
+  /**
+   * The tree of that epoch.
+   */
+  tree?: Carried;
   user_id: UserId;
+  /**
+   * For the devices of the users whom an `add` adds. Left out of a `remove`.
+   */
+  welcome?: Carried;
 }
 /**
  * Leaves a group or a channel.
@@ -1122,6 +1184,10 @@ export interface ClaimKeysRequest {
    */
   claim_id: ClientMsgId;
   /**
+   * A group: the users are its members.
+   */
+  conversation_id?: ConversationId;
+  /**
    * Echoed by the answer.
    */
   id?: RequestId;
@@ -1287,7 +1353,7 @@ export interface Message {
   /**
    * The bytes of a commit. Left out of a birth.
    */
-  commit?: string;
+  commit?: Carried;
   conversation_id: ConversationId;
   /**
    * What the app put beside a message that is not deleted. An edit has the data of its target.
@@ -1346,6 +1412,10 @@ export interface Message {
    */
   reactions_seq?: number;
   /**
+   * The users who left and whom a commit removes.
+   */
+  removes?: UserId[];
+  /**
    * The message that this one answers.
    */
   reply_to?: number;
@@ -1373,7 +1443,7 @@ export interface Message {
   /**
    * The tree of the epoch that a commit begins, if the commit has a welcome.
    */
-  tree?: string;
+  tree?: Carried;
   /**
    * The version of the text, from 2 on. An edit has the version of its target.
    */
@@ -1381,7 +1451,7 @@ export interface Message {
   /**
    * The welcome of the devices that a commit adds.
    */
-  welcome?: string;
+  welcome?: Carried;
 }
 /**
  * How many members reacted with the same.
@@ -1458,7 +1528,7 @@ export interface Conversation {
    */
   encrypted?: boolean;
   /**
-   * The number of commits of a sealed conversation.
+   * The number of commits of a sealed conversation. A group that was created so begins with 0.
    */
   epoch?: number;
   /**
@@ -2338,10 +2408,7 @@ export interface GroupInfoResult {
    * The commit that began it.
    */
   seq: number;
-  /**
-   * Bytes, in a frame as padded base64 (RFC 4648, section 4). Never in a log.
-   */
-  tree: string;
+  tree: Carried;
 }
 /**
  * The answer to `ping`, if it succeeded.
@@ -2399,6 +2466,10 @@ export interface Problem {
    * With `stale_epoch`, the `seq` of the conversation's last entry.
    */
   last_seq?: number;
+  /**
+   * With `rekey_required`, the users who left.
+   */
+  members?: UserId[];
   /**
    * For the client's developer: names the field that is wrong. Not for users.
    */
@@ -2559,6 +2630,7 @@ export const limits = {
   PREVIEW_CHARS_MAX: 100,
   REACTIONS_SHOWN_MAX: 20,
   REACTORS_MAX: 100,
+  REMOVES_MAX: 50,
   REQUEST_ID_CHARS_MAX: 64,
   SEALED_BYTES_MAX: 12288,
   SEQ_MAX: 9007199254740991,
@@ -2739,7 +2811,8 @@ export function isErrorFrame(value: unknown): value is ErrorFrame {
 export function isGroupInfoResult(value: unknown): value is GroupInfoResult {
   return isObject(value) &&
     has(value, isInteger, "birth_seq", "epoch", "seq") &&
-    has(value, isText, "conversation_id", "group_info", "tree");
+    has(value, isText, "conversation_id", "group_info") &&
+    (isText(value.tree) || isObject(value.tree));
 }
 
 export function isGroupMember(value: unknown): value is GroupMember {
@@ -2826,17 +2899,20 @@ export function isMembersResult(value: unknown): value is MembersResult {
 export function isMessage(value: unknown): value is Message {
   return isObject(value) &&
     has(value, isText, "body", "conversation_id", "kind", "message_id", "sender_id") &&
-    mayHave(value, isText, "client_msg_id", "commit", "deleted_by", "emoji", "emoji_before", "frank", "tree", "welcome") &&
+    mayHave(value, isText, "client_msg_id", "deleted_by", "emoji", "emoji_before", "frank") &&
     mayHave(value, isData, "data") &&
     mayHave(value, isTimestamp, "deleted_at", "edited_at") &&
     mayHave(value, isInteger, "epoch", "reactions_seq", "reply_to", "target_seq", "version") &&
-    mayHave(value, listOf(isText), "mentions") &&
+    mayHave(value, listOf(isText), "mentions", "removes") &&
     mayHave(value, listOf(isReaction), "reactions") &&
     has(value, isTimestamp, "sent_at") &&
     has(value, isInteger, "seq") &&
     mayHave(value, isFlag, "silent") &&
     mayHave(value, isSystem, "system") &&
-    (value.media === undefined || (isMedia(value.media) || isSealedMedia(value.media)));
+    (value.commit === undefined || (isText(value.commit) || isObject(value.commit))) &&
+    (value.media === undefined || (isMedia(value.media) || isSealedMedia(value.media))) &&
+    (value.tree === undefined || (isText(value.tree) || isObject(value.tree))) &&
+    (value.welcome === undefined || (isText(value.welcome) || isObject(value.welcome)));
 }
 
 export function isMessagesNewEvent(value: unknown): value is MessagesNewEvent {
@@ -2891,8 +2967,8 @@ export function isProblem(value: unknown): value is Problem {
     has(value, isText, "code", "message") &&
     mayHave(value, isText, "conversation_id") &&
     mayHave(value, isInteger, "epoch", "last_seq", "retry_after_ms") &&
-    has(value, isFlag, "retryable") &&
-    mayHave(value, listOf(isText), "users");
+    mayHave(value, listOf(isText), "members", "users") &&
+    has(value, isFlag, "retryable");
 }
 
 export function isPublishKeysResult(value: unknown): value is PublishKeysResult {

@@ -28,8 +28,8 @@ use domain::{
 use store::connections::Connection;
 use store::{Store, WarmTable, roster};
 use wire::{
-    Attached, Bytes, Carried, ClientMsgId, CommitRequest, ConversationId, ConversationKind, DeviceId, LeaveRequest, ReadResult,
-    Refusal, Rekeyed, SealedMedia, SendRequest, Seq, ServerEvent, Settings, Timestamp, UserId, WatchResult,
+    Attached, Bytes, Carried, ClientMsgId, CommitRequest, ConversationId, ConversationKind, DeviceId, LeaveRequest,
+    ReadResult, Refusal, Rekeyed, SealedMedia, SendRequest, Seq, ServerEvent, Settings, Timestamp, UserId, WatchResult,
 };
 
 pub use access::Access;

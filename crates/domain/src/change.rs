@@ -32,7 +32,7 @@ impl Change {
         let target = target.and_then(Entry::message).filter(|target| target.message.deleted.is_none());
         let target = target.ok_or(Refusal::Gone)?;
         let MessageEntry { entry, message } = target;
-        // What nobody sees can be deleted, and no more.
+        // A silent message can be deleted, and no more.
         if !message.counts() && message.kind != Kind::Sealed && *self != Self::Delete {
             return Err(Refusal::Gone);
         }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use unicode_segmentation::UnicodeSegmentation as _;
 use wire::limits::{CHANNEL_REACTIONS_MAX, PREVIEW_CHARS_MAX, REACTIONS_SHOWN_MAX};
 use wire::{
-    Attached, Bytes, Carried, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Kind, Media, Message, MessageId, NotAdded,
-    Reaction, Refusal, Seq, System, Timestamp, UserId,
+    Attached, Bytes, Carried, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Kind, Message, MessageId,
+    NotAdded, Reaction, Refusal, Seq, System, Timestamp, UserId,
 };
 
 use crate::draft::{Change, Content, Draft, GroupChange, NewCommit};
@@ -102,7 +102,7 @@ pub struct MessageBody {
     pub epoch: Option<u64>,
     /// A sealed message that does not count.
     pub silent: bool,
-    /// The digest with which a member can prove a sealed message. It stays when the message is deleted.
+    /// The digest with which a member can prove a sealed message. The digest stays when the message is deleted.
     pub frank: Option<Box<Bytes>>,
     pub media: Option<Box<Attached>>,
     /// The app's own.

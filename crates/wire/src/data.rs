@@ -1,11 +1,11 @@
-//! What an app puts beside a message for itself: a JSON object that the server stores and does not read.
+//! An app's own JSON object beside a message. The server stores it, and does not read it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
 use crate::fields::Fields;
+use crate::json::json_bytes;
 use crate::limits::{BODY_JSON_BYTES_MAX, DATA_BYTES_MAX, DATA_LEVELS_MAX};
-use crate::message::json_bytes;
 use crate::refusal::Refusal;
 
 /// An object of the app's own. Numbers are doubles, and keys have no order, so that two objects of one meaning are equal.
@@ -58,7 +58,7 @@ impl Data {
 }
 
 impl From<Map<String, Value>> for Data {
-    /// Of an app, which the server checks.
+    /// The app's object, which the server checks.
     fn from(object: Map<String, Value>) -> Self {
         Self(object)
     }

@@ -2,11 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bytes::Bytes;
 use crate::carried::Carried;
 use crate::data::Data;
 use crate::emoji::Emoji;
 use crate::group::System;
 use crate::ids::{ClientMsgId, ConversationId, MessageId, Seq, UserId};
+use crate::json::json_bytes;
 use crate::kind::Kind;
 use crate::limits::{BODY_BYTES_MAX, BODY_JSON_BYTES_MAX, MENTIONS_JSON_BYTES_MAX};
 use crate::media::Attached;
@@ -31,10 +33,10 @@ pub struct Message {
     /// Only in what the sender's own devices receive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_msg_id: Option<ClientMsgId>,
-    /// The image, file or voice note of a message that is not deleted. Of a sealed one, only its id and length.
+    /// The image, file or voice note of a message that is not deleted. A sealed message has only its id and length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<Box<Attached>>,
-    /// What the app put beside a message that is not deleted. An edit has the data of its target.
+    /// The app's own object. A deleted message has none. An edit has the data of its target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Data>,
     /// The message that this one answers.
@@ -87,6 +89,7 @@ pub struct Message {
     pub epoch: Option<u64>,
     /// With this digest of a sealed message, 32 bytes, a member can prove what its sender wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("pattern" = "^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$")))]
     pub frank: Option<Box<Bytes>>,
     /// The bytes of a commit. Left out of a birth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -170,16 +173,6 @@ pub fn body_fits(body: &str) -> bool {
 /// Whether a list of mentions leaves room for the largest body.
 pub fn mentions_fit(mentions: &[UserId]) -> bool {
     mentions.iter().map(|id| json_bytes(id.as_str()) + 1).sum::<usize>() <= MENTIONS_JSON_BYTES_MAX
-}
-
-/// The length of a text written as a JSON string, quotes included, as `serde_json` writes it.
-pub(crate) fn json_bytes(text: &str) -> usize {
-    let escaped = |byte: u8| match byte {
-        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
-        0x00..=0x1f => 6,
-        _ => 1,
-    };
-    2 + text.bytes().map(escaped).sum::<usize>()
 }
 
 #[cfg(test)]

@@ -86,7 +86,7 @@ async fn an_edit_keeps_replaces_or_removes_data() {
     let kept: Vec<_> = kept.iter().map(|row| (row["body"].as_str().unwrap(), row["data"].as_str())).collect();
     assert_eq!(kept, [("hi", Some(r#"{"a":1}"#)), ("one", Some(r#"{"a":1}"#)), ("two", Some(r#"{"b":[2]}"#))]);
 
-    // What an own kind says can't be taken from it; of both, the limit holds for what is stored then.
+    // An own kind keeps its data. The limit of both holds for the stored body and data.
     bench.ok("alice", poll("m2", &json!({"x": "y".repeat(2_000)}))).await;
     let none = bench.run("alice", change("edit", &id, 5, &json!({"body": "?", "data": null}))).await;
     assert_eq!(none["error"]["message"], "data: must not be null: the kind is the app's own");

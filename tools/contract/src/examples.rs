@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use wire::{
-    ACTIONS, AckResult, AddResult, AllowedTo, Attached, Bytes, Carried, Channel, ChannelsResult, ClaimKeysResult, ClaimedDevice,
-    ClaimedUser, ClientMsgId, CommitResult, Conversation, ConversationId, ConversationKind, ConversationSettings,
-    CreateResult, DeleteResult, DeviceId, DeviceResult, Digest, Download, DownloadResult, DrainResult, EditResult,
-    Emoji, GroupInfoResult, GroupMember, HistoryFrom, HistoryResult, InboxResult, JoinBy, JoinResult, KeyDevice, Kind,
-    LastMessage, LeaveResult, ListKeysResult, Media, MediaId, Member, MembersResult, Message, MessageId, MimeType,
-    MutedUntil, Part, PingResult, Presence, PresenceResult, PublishKeysResult, ReactResult, Reaction, ReactionsResult,
-    Reactor, ReadResult, Receipt, ReceiptsResult, Refusal, RemoveKeysResult, RemoveResult, Reply, RequestId, Role,
-    RoleResult, SealedMedia, SendResult, Seq, ServerEvent, Settings, SettingsResult, System, Thumbhash, Timestamp,
-    Title, UnwatchResult, UpdateResult, UploadResult, UploadedResult, UserId, UserSettings, WatchResult, error_frame,
-    reply_frame,
+    ACTIONS, AckResult, AddResult, AllowedTo, Attached, Bytes, Carried, Channel, ChannelsResult, ClaimKeysResult,
+    ClaimedDevice, ClaimedUser, ClientMsgId, CommitResult, Conversation, ConversationId, ConversationKind,
+    ConversationSettings, CreateResult, DeleteResult, DeviceId, DeviceResult, Digest, Download, DownloadResult,
+    DrainResult, EditResult, Emoji, GroupInfoResult, GroupMember, HistoryFrom, HistoryResult, InboxResult, JoinBy,
+    JoinResult, KeyDevice, Kind, LastMessage, LeaveResult, ListKeysResult, Media, MediaId, Member, MembersResult,
+    Message, MessageId, MimeType, MutedUntil, Part, PingResult, Presence, PresenceResult, PublishKeysResult,
+    ReactResult, Reaction, ReactionsResult, Reactor, ReadResult, Receipt, ReceiptsResult, Refusal, RemoveKeysResult,
+    RemoveResult, Reply, RequestId, Role, RoleResult, SealedMedia, SendResult, Seq, ServerEvent, Settings,
+    SettingsResult, System, Thumbhash, Timestamp, Title, UnwatchResult, UpdateResult, UploadResult, UploadedResult,
+    UserId, UserSettings, WatchResult, error_frame, reply_frame,
 };
 
 use crate::schema::pascal;
@@ -38,7 +38,7 @@ pub fn examples() -> Vec<Example> {
 }
 
 /// Requests that look otherwise than the registry's example.
-const MORE_REQUESTS: [(&str, &str); 31] = [
+const MORE_REQUESTS: [(&str, &str); 32] = [
     (
         "send",
         r#"{"action":"send","id":"r1","conversation_id":"gr_x","client_msg_id":"7b0e","kind":"text","body":"hi","mentions":["bob"]}"#,

@@ -117,7 +117,7 @@ mod tests {
 
     /// A kind that is not known, fields that are others, and nothing that is an entry.
     fn entries() -> Value {
-        let media = json!({"media_id": "m_1", "bytes": 5, "sha256": "x"});
+        let media = json!({"media_id": 1, "bytes": 5, "sha256": "x"});
         json!([
             entry(1, &json!({"kind": "hologram", "media": media, "body": {"for": "alice"}, "client_msg_id": "a"})),
             entry(2, &json!({"reactions": "many", "version": 2})),

@@ -13,7 +13,6 @@ use wire::{
 
 use super::own_entries;
 use super::reading::{read_inbox, readable};
-use super::sealing::REKEY_REQUIRED;
 use super::{AskId, Core, LinkId, Output, jitter};
 use crate::saved::Queued;
 use crate::turn::Keeper;
@@ -27,6 +26,8 @@ pub(super) const TRY_MAX: Duration = Duration::from_secs(30);
 
 /// The refusal of what was sealed for another epoch than the conversation's.
 const STALE_EPOCH: &str = "stale_epoch";
+/// The code for a sealed message while a user who left can still open it.
+pub(super) const REKEY_REQUIRED: &str = "rekey_required";
 
 /// The wait for a reply grows from 5 s to 40 s.
 const ANSWER_WAIT_DOUBLINGS_MAX: u32 = 3;

@@ -13,7 +13,7 @@ use wire::{
 
 use super::Core;
 use super::own_entries::{Plaintext, own_entry, plaintext};
-use super::requests::Errand;
+use super::requests::{Errand, REKEY_REQUIRED};
 use crate::chat::{Found, Load, LoadId};
 use crate::saved::{Outgoing, Queued, StorageChange};
 use crate::turn::{Output, Trust};
@@ -22,9 +22,6 @@ use crate::{Error, Event, Moment, Write};
 
 /// While the keyring has this number of requests under way, it joins no further conversation of the chat list.
 const MEETINGS_MAX: usize = 4;
-/// The code for a sealed message while a user who left can still open it.
-pub(super) const REKEY_REQUIRED: &str = "rekey_required";
-
 /// Reads by the session have numbers from here on, and those of views lower ones.
 const FIRST_LOAD: LoadId = 1 << 62;
 
@@ -205,8 +202,8 @@ impl Core {
         }
     }
 
-    /// The server has not stored it, since the conversation has another epoch, or users have left. It is sent again once
-    /// the log has come up to its end, and a commit removes who left.
+    /// The server has not stored it, since the conversation has another epoch, or users have left. The message is sent again once
+    /// the log has come up to its end, and a commit removes the users who left.
     pub(super) fn send_stale(&mut self, queued: &Queued, problem: &Problem, now: Moment) {
         let (epoch, last_seq) = (problem.epoch.unwrap_or_default(), problem.last_seq.unwrap_or_default());
         let (id, wall) = (&queued.client_msg_id, millis(self.wall));

@@ -49,7 +49,7 @@ impl Keyring {
                 made.map_or(Prepared::Plain, |()| self.ready(id, client_msg_id).unwrap_or(Prepared::Waits))
             }
             Roll::Add(users) => {
-                // Who left before goes first.
+                // Users who left before go first.
                 match self.prepare(id, now_ms) {
                     Readiness::Ready => {}
                     Readiness::Waits => return self.refused_add(id, client_msg_id).unwrap_or(Prepared::Waits),

@@ -149,7 +149,7 @@ impl Keyring {
             }
             Work::Claim { claims, .. } | Work::ClaimNew { claims, .. } => {
                 let claim = claims.iter().find(|claim| claim.found.is_none())?;
-                // Of a group, its members: a block does not count.
+                // A claim in a group is for its members: a block does not count.
                 let is_of_group = id.is_group() && matches!(seat.row.work, Work::Claim { .. });
                 let conversation_id = is_of_group.then(|| id.clone());
                 let (claim_id, users) = (claim.id.clone(), claim.users.clone());
@@ -338,7 +338,7 @@ impl Keyring {
                 seat.row.work = Work::Idle;
             }
             _ if id.is_group() && problem.code == "gone" => {
-                // One of them is a member no longer.
+                // A user of the claim is no longer a member.
                 seat.row.work = Work::Idle;
                 seat.wait(now_ms);
                 self.drop_roster(id);
@@ -368,7 +368,7 @@ impl Keyring {
         let Some(seat) = self.seats.get_mut(id) else { return };
         let Ok(pending) = birth else { return seat.refuse(NO_KEYS, now_ms) };
         let kind = if epoch == 0 { PendingKind::Birth } else { PendingKind::Reset { by_itself } };
-        // At epoch 0 nobody has left.
+        // At epoch 0 no user has left.
         let removes =
             if epoch == 0 { BTreeSet::new() } else { seat.strangers.union(&seat.row.unnamed).cloned().collect() };
         self.begin(id, Waiting { removes, ..Waiting::new(kind, pending) });
@@ -384,7 +384,7 @@ impl Keyring {
         let Some(seat) = self.seats.get(id) else { return Err(Error::State("seat")) };
         let has_all = match (&seat.row.peer, &seat.roster) {
             (Some(peer), _) => *peer == me || is_there(peer),
-            // Of a group, one other user: who has no keys comes later.
+            // In a group, one other user is enough: a user without keys comes later.
             (None, Some(roster)) => {
                 roster.users().all(|user| *user == me) || roster.users().any(|user| *user != me && is_there(user))
             }

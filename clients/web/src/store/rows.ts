@@ -412,6 +412,7 @@ const FIELDS: Record<keyof Message, true> = {
   message_id: true,
   reactions: true,
   reactions_seq: true,
+  removes: true,
   reply_to: true,
   sender_id: true,
   sent_at: true,

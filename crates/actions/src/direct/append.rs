@@ -141,8 +141,8 @@ async fn admit(
     })
 }
 
-/// Returns the number of sends that this entry is. A silent one of the app's own begins no conversation, and to who never
-/// wrote it is many: such a user sees nothing that they could block.
+/// Returns the number of sends that this entry is. A silent one of the app's own begins no conversation. To a
+/// user who never wrote, it is many: such a user sees nothing to block.
 fn weight(standing: &Standing, audience: &Audience, content: &Content) -> Result<u32, Refusal> {
     match content {
         Content::Message { kind: Kind::Own(_), .. } if !content.counts() => match &standing.membership {

@@ -9,7 +9,11 @@ use crate::ids::{ClientMsgId, ConversationId, UserId};
 use crate::refusal::Refusal;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(extend("dependencies" = {"epoch": ["commit", "group_info", "tree"], "commit": ["epoch", "group_info", "tree"], "group_info": ["epoch", "commit", "tree"], "tree": ["epoch", "commit", "group_info"]}, "not" = {"required": ["welcome"]}))
+)]
 pub struct RemoveRequest {
     pub conversation_id: ConversationId,
     /// The idempotency key: unique per sender and conversation, across all actions.

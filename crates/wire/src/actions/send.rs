@@ -27,10 +27,10 @@ pub struct SendRequest {
     /// empty. A sealed message has up to 12,288 bytes in base64.
     #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::BODY_BYTES_MAX)))]
     pub body: String,
-    /// The uploaded image, file or voice note. Of a sealed message, only its `media_id`.
+    /// The uploaded image, file or voice note. A sealed message has only its `media_id`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media: Option<Box<Attached>>,
-    /// An object of the app's own, at most 2,048 bytes without spaces. Of an own kind, it is required.
+    /// An object of the app's own, at most 2,048 bytes without spaces. An own kind needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Data>,
     /// The message that this one answers: one of the conversation that there is.
@@ -50,6 +50,7 @@ pub struct SendRequest {
     pub silent: bool,
     /// A digest of a sealed message, 32 bytes. With `encryption.report`, each sealed message has it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("pattern" = "^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$")))]
     pub frank: Option<Box<Bytes>>,
 }
 
@@ -161,7 +162,7 @@ pub(crate) enum Empty {
     Refused,
 }
 
-/// What a message says: its text and its data. The text of an own kind is what clients show that do not know the kind.
+/// Reads the text and the data of a message. The text of an own kind is what clients show that do not know the kind.
 pub(crate) fn said(fields: &Fields, kind: &Kind, empty: Empty) -> Result<(String, Option<Data>), Refusal> {
     let is_own = matches!(kind, Kind::Own(_));
     let body = body(fields, if is_own { Empty::Allowed } else { empty })?;
