@@ -143,7 +143,10 @@ impl Keyring {
             Call::CaughtUp { now } => json(&ring.caught_up(now)),
             Call::Requests { now } => json(&ring.requests(now)),
             Call::Answered { key, result, problem, now } => {
-                let result = problem.map_or_else(|| Ok(result.unwrap_or_default()), Err);
+                let result = match problem {
+                    None => Ok(result.unwrap_or_default()),
+                    Some(problem) => Err(problem),
+                };
                 json(&ring.answered(&key, result, now))
             }
             Call::WakeAt {} => json(&ring.wake_at()),

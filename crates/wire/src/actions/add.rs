@@ -7,7 +7,7 @@ use crate::bytes::Bytes;
 use crate::carried::{Carried, CarriedParts};
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, ConversationId, UserId};
-use crate::limits::{COMMIT_CHARS_MAX, EPOCH_MAX, GROUP_CHANGE_MEMBERS_MAX};
+use crate::limits::{EPOCH_MAX, GROUP_CHANGE_MEMBERS_MAX};
 use crate::refusal::Refusal;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,17 +33,17 @@ pub struct Rekeyed {
     /// The epoch that ends.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = EPOCH_MAX - 1)))]
     pub epoch: u64,
-    #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
+    #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::COMMIT_CHARS_MAX - 8)))]
     pub commit: Carried,
     /// For the devices of the users whom an `add` adds. Left out of a `remove`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
+    #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::COMMIT_CHARS_MAX - 8)))]
     pub welcome: Option<Carried>,
     /// The group info of the epoch that begins.
-    #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
+    #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::COMMIT_CHARS_MAX - 8)))]
     pub group_info: Bytes,
     /// The tree of that epoch.
-    #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
+    #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::COMMIT_CHARS_MAX - 8)))]
     pub tree: Carried,
 }
 

@@ -7,7 +7,7 @@ use crate::bytes::Bytes;
 use crate::carried::{Carried, CarriedParts};
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, ConversationId, ConversationKind, UserId};
-use crate::limits::{COMMIT_CHARS_MAX, EPOCH_MAX, REMOVES_MAX};
+use crate::limits::{EPOCH_MAX, REMOVES_MAX};
 use crate::refusal::Refusal;
 
 /// From a connection that names its `device_id`. The bytes are of MLS (RFC 9420), and the server reads none of them.
@@ -31,17 +31,17 @@ pub struct CommitRequest {
     pub epoch: u64,
     /// Left out of a birth, which begins with new keys. Epoch 0 ends with a birth.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
+    #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::COMMIT_CHARS_MAX - 8)))]
     pub commit: Option<Box<Carried>>,
     /// For the devices that it adds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
+    #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::COMMIT_CHARS_MAX - 8)))]
     pub welcome: Option<Box<Carried>>,
     /// The group info of the epoch that begins.
-    #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
+    #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::COMMIT_CHARS_MAX - 8)))]
     pub group_info: Bytes,
     /// The tree of that epoch.
-    #[cfg_attr(feature = "schema", schemars(length(max = COMMIT_CHARS_MAX - 8)))]
+    #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::COMMIT_CHARS_MAX - 8)))]
     pub tree: Box<Carried>,
     /// In a group: the users who left since the last commits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
