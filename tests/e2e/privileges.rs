@@ -196,6 +196,25 @@ async fn seal(server: &TestServer) {
     assert_eq!(first.ok(birth("lee", "b1")).await["duplicate"], true);
     assert_eq!(second.refused(birth("kim", "b2")).await, "stale_epoch");
     second.ok(json!({"action": "group_info", "conversation_id": born["conversation_id"]})).await;
+    let create = json!({"action": "create", "client_msg_id": "sealed", "title": "Trip", "members": ["lee", "mia"]});
+    let group = first.ok(create).await["conversation_id"].take();
+    let keys = |epoch: u64| json!({"epoch": epoch, "commit": "AAEC", "group_info": "AAED", "tree": "AAEE"});
+    let with = |keys: Value, more: Value| {
+        let mut keys = keys;
+        keys.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        keys
+    };
+    let claim = json!({"action": "claim_keys", "claim_id": "k2", "users": ["lee"], "conversation_id": group});
+    first.ask(claim).await;
+    let mut birth = with(keys(0), json!({"welcome": "AAEF"}));
+    birth.as_object_mut().unwrap().remove("commit");
+    let birth = about(&group, "commit", "g1", &birth);
+    first.ok(birth.clone()).await;
+    assert_eq!(first.ok(birth).await["duplicate"], true);
+    second.ok(json!({"action": "group_info", "conversation_id": group})).await;
+    server.store_dead_connection("mia").await;
+    second.ok(about(&group, "commit", "g2", &keys(1))).await;
+    first.ok(about(&group, "remove", "g3", &with(keys(2), json!({"user_id": "mia"})))).await;
     first.leave().await;
     second.leave().await;
 }
@@ -256,6 +275,10 @@ async fn lagging_group(server: &TestServer, is_full: &AtomicBool) {
     let group = alice.ok(create).await["conversation_id"].take();
     alice.ok(say(&group, "m1")).await;
     alice.ok(about(&group, "update", "t1", &json!({"title": "Journey"}))).await;
+    let mut device = server.device("alice", "pixel").await;
+    let birth = json!({"epoch": 0, "welcome": "AAEF", "group_info": "AAED", "tree": "AAEE"});
+    device.ok(about(&group, "commit", "g1", &birth)).await;
+    device.leave().await;
     is_full.store(false, Ordering::Relaxed);
     server.group_stream().release();
     alice.leave().await;

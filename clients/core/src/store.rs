@@ -23,6 +23,7 @@ use crate::timeline::changes::{Changes, keep_text};
 
 /// One change of the store.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "most writes are of entries")]
 pub enum Write {
     /// An entry, as [`Event::Message`](crate::Event::Message) has it.
     Entry(Message),

@@ -59,7 +59,7 @@ export type SendRequest = {
    */
   client_msg_id: ClientMsgId;
   /**
-   * An object of the app's own, at most 2,048 bytes without spaces. Of an own kind, it is required.
+   * An object of the app's own, at most 2,048 bytes without spaces. An own kind needs it.
    */
   data?: Data;
   /**
@@ -79,7 +79,7 @@ export type SendRequest = {
    */
   kind: string;
   /**
-   * The uploaded image, file or voice note. Of a sealed message, only its `media_id`.
+   * The uploaded image, file or voice note. A sealed message has only its `media_id`.
    */
   media?: Attached;
   /**
@@ -1356,7 +1356,7 @@ export interface Message {
   commit?: Carried;
   conversation_id: ConversationId;
   /**
-   * What the app put beside a message that is not deleted. An edit has the data of its target.
+   * The app's own object. A deleted message has none. An edit has the data of its target.
    */
   data?: Data;
   /**
@@ -1389,7 +1389,7 @@ export interface Message {
    */
   kind: string;
   /**
-   * The image, file or voice note of a message that is not deleted. Of a sealed one, only its id and length.
+   * The image, file or voice note of a message that is not deleted. A sealed message has only its id and length.
    */
   media?: Attached;
   /**

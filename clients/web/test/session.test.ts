@@ -223,7 +223,7 @@ it("hands over what can be read of an entry of a later version, and lacks one th
   const entries = [
     message(1),
     of(2, { kind: "system", body: "", system: { event: "role.changed", role: 5 } }),
-    of(3, { kind: "sealed", body: undefined, media: { media_id: "m_1" }, mentions: ["bob"], reply_to: 1, later: [] }),
+    of(3, { kind: "sealed", body: undefined, media: { media_id: 1 }, mentions: ["bob"], reply_to: 1, later: [] }),
     of(4, { reactions: "many" }),
     of(5, { sent_at: "now" }),
     { kind: "none" },

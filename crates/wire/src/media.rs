@@ -412,6 +412,7 @@ pub(crate) mod schema {
         let mut media = Map::from_iter([
             ("required".to_owned(), json!([&["mime", "bytes", "sha256"], &*named(Some(Need::Must))].concat())),
             ("properties".to_owned(), json!({"mime": mime(kind)})),
+            ("allOf".to_owned(), json!([{"$ref": "#/definitions/Media"}])),
         ]);
         let refused: Vec<Value> = named(None).iter().map(|name| json!({"required": [name]})).collect();
         if !refused.is_empty() {
