@@ -305,7 +305,7 @@ fn functions_have_the_variables_that_they_read() {
                 &["CONNECTIONS_ENDPOINT", "MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE", "FAILURES_URL", "ENCRYPTION"]
             }
             "keys" => &KEYS_VARIABLES,
-            "drain" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION"],
+            "drain" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS"],
             "notify" => &["PUSH_GRACE_SECONDS", "FAILURES_URL"],
             "ingest" => &["CONNECTIONS_ENDPOINT", "DEAD_LETTERS_URL"],
             "admin" => &["CONNECTIONS_ENDPOINT", "AUDIT_DAYS", "GROUP_MEMBERS_MAX"],
@@ -316,8 +316,16 @@ fn functions_have_the_variables_that_they_read() {
                 "AUDIT_DAYS",
                 "GROUP_MEMBERS_MAX",
                 "ENCRYPTION",
+                "SEALED_REPORTS",
             ],
-            "group" => &["CONNECTIONS_ENDPOINT", "SEND_RATE", "FIRST_MESSAGE_RATE", "GROUP_MEMBERS_MAX"],
+            "group" => &[
+                "CONNECTIONS_ENDPOINT",
+                "SEND_RATE",
+                "FIRST_MESSAGE_RATE",
+                "GROUP_MEMBERS_MAX",
+                "ENCRYPTION",
+                "COMMIT_RATE",
+            ],
             _ => &["CONNECTIONS_ENDPOINT"],
         };
         let all = ["RUST_LOG", "STACK_NAME", "LOG_KEY", "API_ID", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE"];

@@ -86,6 +86,7 @@ pub(crate) async fn plan(
         }
         Content::Sealed { .. } | Content::Commit(_) => {
             check_on(actions)?;
+            actions.limits.check_features(&draft.content)?;
             head.check_sealed(own.role, &draft.content)?;
             if !head.seal.encrypted {
                 no_services(&actions.store, &draft.conversation_id, rows).await?;
