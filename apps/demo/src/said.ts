@@ -10,8 +10,8 @@ const words: Record<string, string> = {
 };
 
 /** Its caption, or what it carries. */
-export function said(kind: string, body: string, media?: Pick<MediaInfo, "name">): string {
-  const carries = kind === "file" ? (media?.name ?? words.file) : words[kind];
+export function said(kind: string, body: string, media?: Pick<MediaInfo, "name"> | { media_id: string }): string {
+  const carries = kind === "file" ? ((media && "name" in media ? media.name : undefined) ?? words.file) : words[kind];
   return body || (carries ?? "");
 }
 

@@ -53,7 +53,9 @@ async function start(): Promise<void> {
 function row(entry: Message): HTMLElement {
   const { seq, sender_id, sent_at, kind, silent, epoch, body, commit } = entry;
   const isSealed = kind === "sealed" || kind === "commit";
-  const content = isSealed ? body || commit || "" : body;
+  // A large commit is in a file.
+  const ofCommit = typeof commit === "string" ? commit : "";
+  const content = isSealed ? body || ofCommit : body;
   const bytes = isSealed ? bytesOf(content)?.length : new TextEncoder().encode(content).length;
   const texts = [
     String(seq),
