@@ -1,14 +1,19 @@
 //! The plaintext of a message: one JSON object, padded with spaces.
 
+use data_encoding::BASE64;
 use serde_json::{Map, Value};
+use wire::Bytes;
 
 use crate::error::{Error, Result, ensure};
+use crate::frank::{frank, is_frank};
 use crate::strict_json;
 
 /// The step of a plaintext's length, so that the server sees less of a text's length.
 pub const PADDING_BYTES: usize = 256;
 /// The version of the envelope.
 const VERSION: u64 = 1;
+/// The field with the key of a report.
+const FRANK: &str = "frank";
 const MALFORMED: Error = Error::Malformed("envelope");
 
 /// A message as its author wrote it.
@@ -36,6 +41,26 @@ impl Envelope {
         let mut bytes = Value::Object(object).to_string().into_bytes();
         bytes.resize(bytes.len().next_multiple_of(PADDING_BYTES), b' ');
         bytes
+    }
+
+    /// Returns the plaintext with the key of a report in it, and the digest for the entry beside it.
+    pub fn write_franked(&self, key: &[u8; 32]) -> (Vec<u8>, [u8; 32]) {
+        let mut franked = self.clone();
+        franked.fields.insert(FRANK.to_owned(), BASE64.encode(key).into());
+        let plaintext = franked.write();
+        let digest = frank(key, &plaintext);
+        (plaintext, digest)
+    }
+
+    /// Returns whether the plaintext and its entry both have their part of a report, and fitting, or both have none. An
+    /// author could otherwise leave the proof out.
+    pub fn is_franked_as(&self, plaintext: &[u8], told: Option<&[u8]>) -> bool {
+        let key = match self.fields.get(FRANK) {
+            None => return told.is_none(),
+            Some(key) => key.as_str().and_then(Bytes::parse),
+        };
+        let key = key.and_then(|key| <[u8; 32]>::try_from(key.as_slice()).ok());
+        key.zip(told).is_some_and(|(key, told)| is_frank(&key, plaintext, told))
     }
 
     /// Reads a plaintext that has one reading: one object in which no name occurs twice, and then spaces alone.
@@ -98,6 +123,25 @@ mod tests {
         let place = no_text.windows(2).position(|two| two == b"hi").unwrap();
         no_text[place] = 0xff;
         assert!(Envelope::read(&no_text).is_err());
+    }
+
+    #[test]
+    fn an_envelope_and_its_entry_both_have_their_part_of_a_report() {
+        let plain = Envelope::read(&padded(&format!("{{{FIELDS}}}"))).unwrap();
+        let (plaintext, digest) = plain.write_franked(&[9; 32]);
+        let franked = Envelope::read(&plaintext).unwrap();
+        assert!(franked.is_franked_as(&plaintext, Some(&digest)));
+        assert!(plain.is_franked_as(&plain.write(), None));
+        assert!(!franked.is_franked_as(&plaintext, None), "the entry has none");
+        assert!(!franked.is_franked_as(&plaintext, Some(&[0; 32])), "a false one");
+        assert!(!franked.is_franked_as(&plaintext[..plaintext.len() - 1], Some(&digest)), "a space fewer");
+        assert!(!plain.is_franked_as(&plain.write(), Some(&digest)), "the envelope has none");
+        for key in ["null", "7", "\"\"", "\"CQk=\""] {
+            let plaintext = padded(&format!("{{{FIELDS},\"frank\":{key}}}"));
+            let envelope = Envelope::read(&plaintext).unwrap();
+            assert!(!envelope.is_franked_as(&plaintext, None), "{key}");
+            assert!(!envelope.is_franked_as(&plaintext, Some(&frank(&[9; 32], &plaintext))), "{key}");
+        }
     }
 
     proptest! {

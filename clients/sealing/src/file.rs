@@ -56,7 +56,7 @@ pub fn sealed_file_bytes(bytes: u64) -> Option<u64> {
     (sealed <= MEDIA_BYTES_MAX).then_some(sealed)
 }
 
-/// The cipher of one file. It makes each segment alone, so an upload can go on anywhere.
+/// The cipher of one file. Each segment is made alone, so an upload can go on anywhere.
 pub struct FileCipher {
     cipher: Aes256Gcm,
     bytes: u64,
@@ -110,7 +110,7 @@ impl FileCipher {
         self.padded.saturating_sub(segment.saturating_mul(SEGMENT_BYTES)).min(SEGMENT_BYTES)
     }
 
-    /// The number stops a swap of segments, and the last one's flag a cut behind a segment.
+    /// The number stops a swap of segments, and the flag of the last a cut behind a segment.
     fn nonce(&self, segment: u64) -> Result<Nonce<Aes256Gcm>> {
         ensure(segment < self.segments(), NO_SEGMENT)?;
         let [a, b, c, d] = u32::try_from(segment).map_err(|_| NO_SEGMENT)?.to_be_bytes();

@@ -72,6 +72,7 @@ pub struct Keyring {
     listed: Vec<OwnDevice>,
     told: BTreeSet<DeviceId>,
     notices: Vec<Notice>,
+    is_franking: bool,
 }
 
 impl fmt::Debug for Keyring {
@@ -128,6 +129,7 @@ impl Keyring {
             left: None,
             listed: Vec::new(),
             told: BTreeSet::new(),
+            is_franking: false,
             notices: Vec::new(),
         };
         keyring.read(&rows, is_same)?;
@@ -310,6 +312,11 @@ impl Keyring {
         row.filter(|row| !row.refused).map(|row| row.sealed.clone())
     }
 
+    /// Takes whether the server's features have `encryption.report`. Each message then has a digest for a report.
+    pub fn set_franking(&mut self, is_franking: bool) {
+        self.is_franking = is_franking;
+    }
+
     /// Seals a message, after [`Readiness::Ready`], or returns the bytes that it has already.
     pub fn seal(&mut self, with: impl Into<Party>, client_msg_id: &ClientMsgId, envelope: &Envelope) -> Result<Sealed> {
         let id = self.id_of(&with.into());
@@ -325,11 +332,20 @@ impl Keyring {
         let seat = self.seats.get_mut(&id).filter(|seat| seat.is_ready()).ok_or(Error::State("not ready"))?;
         let group = seat.group.as_ref().ok_or(Error::State("not ready"))?;
         let epoch = group.epoch(&conversation)?;
-        let (moved, body) = group.seal(&conversation, client_msg_id, &envelope.write())?;
+        let (plaintext, frank) = if self.is_franking {
+            // Each sealing has its own key: a second text under one key would take the proof from the first.
+            let mut key = Zeroizing::new([0; 32]);
+            getrandom::fill(&mut *key).map_err(|_| Error::State("no randomness"))?;
+            let (plaintext, frank) = envelope.write_franked(&key);
+            (plaintext, Some(Bytes::from(frank.to_vec())))
+        } else {
+            (envelope.write(), None)
+        };
+        let (moved, body) = group.seal(&conversation, client_msg_id, &plaintext)?;
         ensure(body.len() <= wire::limits::SEALED_BYTES_MAX, Error::Malformed("the message is too long"))?;
         seat.group = Some(moved);
         seat.row.own = seat.row.own.saturating_add(1);
-        let sealed = Sealed { epoch, body: Bytes::from(body).to_text(), silent: envelope.kind != "text" };
+        let sealed = Sealed { epoch, body: Bytes::from(body).to_text(), silent: envelope.kind != "text", frank };
         let row = SealedRow {
             conversation_id: id.clone(),
             client_msg_id: client_msg_id.clone(),

@@ -6,9 +6,9 @@ mod town;
 
 use std::collections::BTreeMap;
 
-use pigeonhole_sealing::{Identity, Keyring, Lock, Notice, Readiness, RequestKey, Shown};
+use pigeonhole_sealing::{Envelope, Identity, Keyring, Lock, Notice, Readiness, RequestKey, Shown, Why};
 use town::{Client, DAY_MS, NOW_MS, Pair, conversation, user};
-use wire::{Action, DeviceId, Kind};
+use wire::{Action, ClientMsgId, DeviceId, Kind};
 
 const HOUR_MS: u64 = DAY_MS / 24;
 
@@ -354,4 +354,34 @@ fn a_note_to_oneself_needs_no_other_device() {
         }
     }
     assert_eq!(pair.server.asked.last(), Some(&"commit"));
+}
+
+#[test]
+fn a_message_whose_entry_lacks_the_digest_for_a_report_is_not_shown() {
+    let mut pair = Pair::friends();
+    pair.settle();
+    pair.alice.keyring.set_franking(true);
+    pair.alice_says("hi");
+    let entry = pair.server.log.last().unwrap();
+    assert_eq!(pair.bob.keyring.take(entry, pair.now_ms).shown, Shown::Unreadable(Why::Broken));
+    pair.alice.keyring.set_franking(false);
+    pair.alice_says("hello");
+    let entry = pair.server.log.last().unwrap();
+    let shown = pair.bob.keyring.take(entry, pair.now_ms).shown;
+    assert!(matches!(shown, Shown::Plain { message, .. } if message.body == "hello"));
+}
+
+#[test]
+fn each_sealing_has_a_digest_of_its_own_and_a_repetition_the_same() {
+    let mut pair = Pair::friends();
+    let envelope = Envelope { kind: "text".into(), body: "hi".into(), ..Envelope::default() };
+    let mut seal = |id: &str, is_franking: bool| {
+        pair.alice.keyring.set_franking(is_franking);
+        pair.alice.keyring.seal(&user("bob"), &ClientMsgId::parse(id).unwrap(), &envelope).unwrap()
+    };
+    let (first, second) = (seal("f1", true), seal("f2", true));
+    assert_eq!(first.frank.as_ref().unwrap().as_slice().len(), 32);
+    assert_ne!(first.frank, second.frank);
+    assert_eq!(seal("f1", false), first);
+    assert_eq!(seal("f3", false).frank, None);
 }

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wire::{ClientMsgId, ConversationId, DeviceId, Emoji, Kind, MediaId, Message, Rekeyed, Seq, Timestamp, UserId};
+use wire::{
+    Bytes, ClientMsgId, ConversationId, DeviceId, Emoji, Kind, MediaId, Message, Rekeyed, Seq, Timestamp, UserId,
+};
 
 pub use super::rows::Part;
 use crate::envelope::Envelope;
@@ -269,6 +271,9 @@ pub struct Sealed {
     pub body: String,
     /// The entry does not count: it is an edit or a reaction.
     pub silent: bool,
+    /// The digest for a report, where the server asks for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frank: Option<Bytes>,
 }
 
 /// The state of a conversation, for its lock.
