@@ -27,7 +27,7 @@ pub(super) fn action(queued: &Queued, sealed: Option<&Sealed>, keys: Option<&Rek
             mentions: vec![],
             epoch: Some(sealed.epoch),
             silent: sealed.silent,
-            frank: None,
+            frank: sealed.frank.clone().map(Box::new),
         });
     }
     match outgoing {

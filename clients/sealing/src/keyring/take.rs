@@ -236,9 +236,9 @@ impl Keyring {
         let shown = match opened {
             Ok((moved, opened)) => {
                 seat.group = Some(moved);
-                // An entry has no `frank` yet.
+                let frank = message.frank.as_ref().map(|frank| frank.as_slice());
                 let envelope = Envelope::read(&opened.plaintext).ok();
-                let envelope = envelope.filter(|envelope| envelope.is_franked_as(&opened.plaintext, None));
+                let envelope = envelope.filter(|envelope| envelope.is_franked_as(&opened.plaintext, frank));
                 let shown = envelope.map(|envelope| said::plain(message, &envelope, opened.client_msg_id));
                 shown.unwrap_or(Shown::Unreadable(Why::Broken))
             }
