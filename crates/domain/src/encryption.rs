@@ -39,6 +39,14 @@ impl Encryption {
         }
     }
 
+    /// Checks whether clients encrypt here.
+    ///
+    /// # Errors
+    /// `forbidden`
+    pub fn check_on(self) -> Result<(), Refusal> {
+        if self.is_on() { Ok(()) } else { Err(Refusal::Forbidden) }
+    }
+
     /// Checks whether a user may write in the clear to a conversation with this number of commits. A service may.
     ///
     /// # Errors

@@ -9,6 +9,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 pub(crate) const BASE64_PATTERN: &str =
     "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
 
+/// 32 bytes: a digest.
+#[cfg(feature = "schema")]
+pub(crate) const DIGEST_PATTERN: &str = "^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$";
+
 /// Bytes, in a frame as padded base64 (RFC 4648, section 4). Never in a log.
 #[derive(Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -57,13 +57,6 @@ impl Data {
     }
 }
 
-impl From<Map<String, Value>> for Data {
-    /// The app's object, which the server checks.
-    fn from(object: Map<String, Value>) -> Self {
-        Self(object)
-    }
-}
-
 fn levels(value: &Value) -> usize {
     let deepest = match value {
         Value::Array(list) => list.iter().map(levels).max(),

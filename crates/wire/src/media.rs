@@ -276,7 +276,7 @@ checked_text! {
 checked_text! {
     /// A SHA-256 digest in base64, with its padding.
     Digest {
-    #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$")))]
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = crate::bytes::DIGEST_PATTERN)))]
     }
     is_digest,
     "must be a SHA-256 digest in base64: 44 characters".to_owned()

@@ -89,7 +89,7 @@ pub struct Message {
     pub epoch: Option<u64>,
     /// With this digest of a sealed message, 32 bytes, a member can prove what its sender wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("pattern" = "^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$")))]
+    #[cfg_attr(feature = "schema", schemars(extend("pattern" = crate::bytes::DIGEST_PATTERN)))]
     pub frank: Option<Box<Bytes>>,
     /// The bytes of a commit. Left out of a birth.
     #[serde(default, skip_serializing_if = "Option::is_none")]

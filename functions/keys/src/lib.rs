@@ -85,7 +85,7 @@ impl Deps {
     }
 
     fn check_on(&self) -> Result<(), Refusal> {
-        if self.actions.limits.encryption.is_on() { Ok(()) } else { Err(Refusal::Forbidden) }
+        self.actions.limits.encryption.check_on()
     }
 
     /// Returns the devices with keys that have not all expired.

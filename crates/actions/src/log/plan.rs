@@ -85,7 +85,7 @@ pub(crate) async fn plan(
             crate::check_clear(actions, draft, head)?;
         }
         Content::Sealed { .. } | Content::Commit(_) => {
-            check_on(actions)?;
+            actions.limits.encryption.check_on()?;
             actions.limits.check_features(&draft.content)?;
             head.check_sealed(own.role, &draft.content)?;
             if !head.seal.encrypted {
@@ -155,7 +155,7 @@ async fn plan_group(
     let Actions { store, limits, .. } = actions;
     let (user, conversation, now) = (&draft.sender_id, &draft.conversation_id, actions.now());
     if change.keys().is_some() {
-        check_on(actions)?;
+        actions.limits.encryption.check_on()?;
     }
     let (subjects, members_max) = match conversation.kind() {
         ConversationKind::Channel if change.keys().is_some() => {
@@ -179,14 +179,9 @@ async fn plan_group(
     Ok(Ok(()))
 }
 
-/// Checks whether clients encrypt here.
-fn check_on(actions: &Actions) -> Result<(), Refusal> {
-    if actions.limits.encryption.is_on() { Ok(()) } else { Err(Refusal::Forbidden) }
-}
-
 /// Checks a group that takes nothing in the clear from its start. A service could neither read nor write there.
 fn check_encrypted(actions: &Actions, creator: &UserId, members: &[UserId]) -> Result<(), Refusal> {
-    check_on(actions)?;
+    actions.limits.encryption.check_on()?;
     if creator.is_service() || members.iter().any(UserId::is_service) { Err(Refusal::Forbidden) } else { Ok(()) }
 }
 

@@ -11,7 +11,19 @@ use crate::limits::{EPOCH_MAX, GROUP_CHANGE_MEMBERS_MAX};
 use crate::refusal::Refusal;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("dependencies" = {"epoch": ["commit", "welcome", "group_info", "tree"], "commit": ["epoch", "welcome", "group_info", "tree"], "welcome": ["epoch", "commit", "group_info", "tree"], "group_info": ["epoch", "commit", "welcome", "tree"], "tree": ["epoch", "commit", "welcome", "group_info"]})))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(extend(
+        "dependencies" = {
+            "epoch": ["commit", "welcome", "group_info", "tree"],
+            "commit": ["epoch", "welcome", "group_info", "tree"],
+            "welcome": ["epoch", "commit", "group_info", "tree"],
+            "group_info": ["epoch", "commit", "welcome", "tree"],
+            "tree": ["epoch", "commit", "welcome", "group_info"]
+        }
+    ))
+)]
 pub struct AddRequest {
     pub conversation_id: ConversationId,
     /// The idempotency key: unique per sender and conversation, across all actions.

@@ -50,7 +50,7 @@ pub struct SendRequest {
     pub silent: bool,
     /// A digest of a sealed message, 32 bytes. With `encryption.report`, each sealed message has it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("pattern" = "^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$")))]
+    #[cfg_attr(feature = "schema", schemars(extend("pattern" = crate::bytes::DIGEST_PATTERN)))]
     pub frank: Option<Box<Bytes>>,
 }
 
