@@ -12,6 +12,8 @@ import type {} from "./fill.ts";
 
 const LONG = { peer: "longest", messages: 5000 };
 const OTHERS = Array.from({ length: 190 }, (_, at) => ({ peer: `peer${at}`, messages: 500 }));
+/** More chats than a screen shows. */
+const SCREEN = 40;
 const RELOADS = 20;
 const OPENED = 100;
 const KEYS = 200;
@@ -58,7 +60,7 @@ function probe(rows: number): void {
       observer.observe(document, { subtree: true, childList: true, attributes: true });
       look();
     });
-  window.listed = window.until(() => document.querySelectorAll(".chats .chat").length === rows).then(window.painted);
+  window.listed = window.until(() => document.querySelectorAll(".chats .chat").length >= rows).then(window.painted);
   window.keys = [];
   addEventListener("keydown", ({ timeStamp }) => window.painted().then((at) => window.keys.push(at - timeStamp)), true);
 }
@@ -67,7 +69,7 @@ const stage = new Stage();
 
 it("a page with 100,000 messages is fast", { timeout: RUN_MS_MAX }, async () => {
   const visitor = await stage.arrive();
-  await visitor.context.addInitScript(probe, OTHERS.length + 1);
+  await visitor.context.addInitScript(probe, SCREEN);
   const page = await visitor.context.newPage();
   await fill(page);
   const url = `${stage.server.url}?user=alice`;
@@ -113,6 +115,8 @@ async function fill(page: Page): Promise<void> {
   await page.route("**/empty", (route) => route.fulfill({ contentType: "text/html", body: "<!doctype html>" }));
   await page.goto(`${stage.server.url}empty`);
   await page.evaluate(output[0]?.code ?? "");
+  // A page with routes has no cache.
+  await page.unroute("**/empty");
   const count = await page.evaluate((all) => window.fill("alice", all), [LONG, ...OTHERS]);
   expect(count).toBe(100_000);
 }

@@ -40,7 +40,8 @@ async fn the_demo_is_served_as_soon_as_it_is_built_and_nothing_beside_it() {
         assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with(content), "{answer}");
         assert!(answer.contains(&format!("content-type: {content_type}")), "{answer}");
         // Else a browser might go on with the page that was there before.
-        assert!(answer.contains("cache-control: no-cache"), "{answer}");
+        let kept = if path.starts_with("/assets/") { "max-age=31536000, immutable" } else { "no-cache" };
+        assert!(answer.contains(&format!("cache-control: {kept}\r\n")), "{answer}");
         assert!(answer.contains("content-security-policy: frame-ancestors 'none'"), "{answer}");
     }
     for path in

@@ -37,6 +37,9 @@ export interface Listed {
   isSearch: boolean;
 }
 
+/** More rows than a screen shows. The others are drawn after the first frame. */
+const FIRST_ROWS = 40;
+
 export class List {
   readonly element: HTMLElement;
   #user: string;
@@ -50,6 +53,8 @@ export class List {
   #found = h("ul", { class: "chats", "aria-label": "Messages found" });
   #field: HTMLInputElement;
   #empty = h("p", { class: "empty" });
+  #rowsMax = FIRST_ROWS;
+  #listed: Listed | undefined;
 
   constructor(user: string, actions: ListActions) {
     this.#user = user;
@@ -71,7 +76,9 @@ export class List {
     this.element = h("nav", { class: "list", "aria-label": `Chats of ${user}` }, starters, scroller);
   }
 
-  update({ rows, archived, found, open, isSearch }: Listed): void {
+  update(listed: Listed): void {
+    const { rows, archived, found, open, isSearch } = listed;
+    this.#listed = listed;
     this.#empty.hidden = rows.length + archived.length + found.length > 0;
     this.#empty.textContent = isSearch
       ? "Nothing found. Press Enter to start a chat with this name."
@@ -86,7 +93,10 @@ export class List {
       update: (element) => show(element, row, this.#user, row.key === open),
     });
     this.#rows = new Map([...rows, ...archived].map((row) => [row.key, row]));
-    fill(this.#chats, rows.map(item));
+    fill(this.#chats, rows.slice(0, this.#rowsMax).map(item));
+    if (rows.length > this.#rowsMax) {
+      this.#drawAllSoon();
+    }
     fill(this.#archived, archived.map(item));
     this.#archive.hidden = archived.length === 0;
     this.#archive.open ||= isSearch;
@@ -96,6 +106,17 @@ export class List {
       found.map((found) => this.#result(found)),
     );
     this.#found.hidden = found.length === 0;
+  }
+
+  #drawAllSoon(): void {
+    requestAnimationFrame(() =>
+      setTimeout(() => {
+        this.#rowsMax = Number.POSITIVE_INFINITY;
+        if (this.#listed) {
+          this.update(this.#listed);
+        }
+      }),
+    );
   }
 
   /** Ends the search. */

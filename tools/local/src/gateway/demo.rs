@@ -4,9 +4,10 @@
 use std::path::Path;
 
 use axum::Router;
+use axum::extract::Request;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY};
 use axum::http::{HeaderValue, StatusCode};
-use axum::middleware::map_response;
+use axum::middleware::{Next, from_fn, map_response};
 use axum::response::{Html, Response};
 use axum::routing::get;
 use tower_http::services::ServeDir;
@@ -20,7 +21,7 @@ pub(super) fn site(folder: &Path) -> Router {
         // Another stage as well: were its connections "gone", functions would forget some that are there.
         .fallback(async || refuse(StatusCode::FORBIDDEN, "Forbidden"));
     let files = ServeDir::new(folder).call_fallback_on_method_not_allowed(true).fallback(otherwise);
-    Router::new().fallback_service(files).layer(map_response(with_headers))
+    Router::new().fallback_service(files).layer(map_response(with_headers)).layer(from_fn(keep_assets))
 }
 
 /// Serves the documentation under `/docs/`.
@@ -31,9 +32,18 @@ pub(super) fn docs(folder: &Path) -> Router {
     Router::new().fallback_service(ServeDir::new(folder).fallback(otherwise)).layer(map_response(with_headers))
 }
 
+/// Lets browsers keep the page's assets, and what they compiled of them: a page that is built anew has others.
+async fn keep_assets(request: Request, next: Next) -> Response {
+    let is_asset = request.uri().path().starts_with("/assets/");
+    let mut response = next.run(request).await;
+    if is_asset && response.status().is_success() {
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("max-age=31536000, immutable"));
+    }
+    response
+}
+
 async fn with_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
-    // A page that is built anew has files of other names.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     // A frame's request names no origin, so the check of origins does not keep the page out of another page.
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("frame-ancestors 'none'"));
