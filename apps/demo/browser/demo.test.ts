@@ -326,7 +326,7 @@ test("a message that can't be sent says why, and markup in one stays text", asyn
   expect(await page.locator("body").textContent()).not.toMatch(/bearer|eyJ/);
 });
 
-test("a chat is muted, archived and blocked", async () => {
+test("a chat is muted, archived, marked as unread and blocked", async () => {
   const visitor = await stage.arrive();
   const page = await visitor.open("?user=quin&user=rosa");
   const [quin, rosa] = sideBySide(page, "quin", "rosa");
@@ -363,6 +363,16 @@ test("a chat is muted, archived and blocked", async () => {
   await rosa.say("still there?");
   await archive.waitFor({ state: "hidden" });
   await quin.hasTicks("hello", "Read");
+
+  // Everything of it is read: the mark stays until the chat is opened, over a reload too.
+  const marked = rosa.root.getByRole("button", { name: "• unread" });
+  await rosa.hasTicks("still there?", "Read");
+  await rosa.choose("Mark as unread");
+  await marked.waitFor();
+  await page.reload();
+  await marked.click();
+  await rosa.field().waitFor();
+  await marked.waitFor({ state: "hidden" });
 
   await quin.block("rosa");
   await quin.root.getByText("You have blocked rosa.").waitFor();

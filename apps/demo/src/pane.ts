@@ -324,6 +324,9 @@ class Pane {
     if (place && "peer" in place) {
       this.#begun.add(place.peer);
     }
+    if (this.#opened?.row.isMarkedUnread) {
+      this.#opened.chat?.markUnread(false).catch(() => {});
+    }
     this.#show();
   }
 
@@ -508,6 +511,10 @@ class Pane {
       mute: (opened, until) => set(opened, () => opened.chat?.mute(until)),
       muteMentions: (opened, muted) => set(opened, () => opened.chat?.muteMentions(muted)),
       archive: (opened, archived) => set(opened, () => opened.chat?.archive(archived)),
+      markUnread: (opened) => {
+        set(opened, () => opened.chat?.markUnread(true));
+        this.#leave();
+      },
       block: (opened, blocked) => set(opened, () => pigeonhole.block(opened.row.peerId ?? "", blocked)),
       putAway: ({ row }) => pigeonhole.dismiss(row.key.slice(1)),
       add: (opened, users) => void this.#change(opened, () => opened.chat?.add(users)),

@@ -454,10 +454,12 @@ fn read<T: Tables>(
     mentions: Option<u64>,
 ) -> Result<(), T::Error> {
     if let Some(row) = tables.channel(conversation_id)?.filter(|row| row.read_seq <= seq) {
-        list_channel(tables, Channel { read_seq: seq, unread, ..row })?;
+        list_channel(tables, Channel { read_seq: seq, unread, marked_unread: false, ..row })?;
     }
     match tables.row(conversation_id)? {
-        Some(row) if row.read_seq <= seq => list(tables, Conversation { read_seq: seq, unread, mentions, ..row }),
+        Some(row) if row.read_seq <= seq => {
+            list(tables, Conversation { read_seq: seq, unread, mentions, marked_unread: false, ..row })
+        }
         _ => Ok(()),
     }
 }
@@ -555,12 +557,13 @@ fn hide_below<T: Tables>(tables: &mut T, id: &ConversationId, first_seq: Seq) ->
 fn raise_own<T: Tables>(tables: &mut T, id: &ConversationId, delivered: Seq, read: Seq) -> Result<(), T::Error> {
     if let Some(row) = tables.channel(id)?.filter(|row| row.read_seq < read) {
         let unread = row.unread.min(row.last_seq.above(read));
-        tables.set_channel(id, Some(&Channel { read_seq: read, unread, ..row }))?;
+        tables.set_channel(id, Some(&Channel { read_seq: read, unread, marked_unread: false, ..row }))?;
     }
     let Some(mut row) = tables.row(id)? else { return Ok(()) };
     row.delivered_seq = row.delivered_seq.max(delivered);
     if row.read_seq < read {
         row.read_seq = read;
+        row.marked_unread = false;
         // At most what is above the mark. The next row from the server has the number.
         row.unread = row.unread.min(row.last_seq.above(row.read_seq));
         row.mentions = row.mentions.map(|mentions| mentions.min(row.unread));
@@ -576,6 +579,7 @@ fn set<T: Tables>(tables: &mut T, me: &UserId, settings: &Settings) -> Result<()
     if let (Settings::Conversation { set, .. }, Some(mut row)) = (settings, tables.channel(&id)?) {
         row.muted_until = set.muted_until.unwrap_or(row.muted_until);
         row.archived = set.archived.unwrap_or(row.archived);
+        row.marked_unread = set.unread.unwrap_or(row.marked_unread);
         tables.set_channel(&id, Some(&row))?;
     }
     let Some(mut row) = tables.row(&id)? else { return Ok(()) };
@@ -584,6 +588,7 @@ fn set<T: Tables>(tables: &mut T, me: &UserId, settings: &Settings) -> Result<()
             row.muted_until = set.muted_until.unwrap_or(row.muted_until);
             row.mute_mentions = set.mute_mentions.unwrap_or(row.mute_mentions);
             row.archived = set.archived.unwrap_or(row.archived);
+            row.marked_unread = set.unread.unwrap_or(row.marked_unread);
         }
         Settings::User { set, .. } => row.blocked = set.blocked,
     }

@@ -60,6 +60,7 @@ struct Said {
     /// As far as the user's other devices have it, or the user has read it in a view's page: no drain returns it.
     settled: Seq,
     archived: bool,
+    marked_unread: bool,
 }
 
 impl Said {
@@ -78,6 +79,7 @@ impl Said {
 
     fn read_to(&mut self, seq: Seq) {
         self.read = self.read.max(seq.min(self.last()));
+        self.marked_unread = false;
         self.delivered = self.delivered.max(self.read);
         self.settled = self.settled.max(self.read);
     }
@@ -331,6 +333,7 @@ impl Server {
         if let Settings::Conversation { conversation_id, set } = settings {
             let said = self.said.get_mut(conversation_id).unwrap();
             said.archived = set.archived.unwrap_or(said.archived);
+            said.marked_unread = set.unread.unwrap_or(said.marked_unread);
         }
     }
 
@@ -380,6 +383,7 @@ impl Server {
                 muted_until: None,
                 mute_mentions: false,
                 archived: said.archived,
+                marked_unread: said.marked_unread,
                 blocked: false,
                 encrypted: false,
                 epoch: None,
@@ -454,6 +458,7 @@ enum Step {
     Handle,
     Read,
     Archive(bool),
+    MarkUnread(bool),
     /// The app shows a view, in place of the one with this number.
     Show(ViewId),
     Hide(ViewId),
@@ -494,6 +499,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => Just(Step::Handle),
         1 => Just(Step::Read),
         1 => any::<bool>().prop_map(Step::Archive),
+        1 => any::<bool>().prop_map(Step::MarkUnread),
         2 => (0..OPENED).prop_map(Step::Show),
         1 => (0..OPENED).prop_map(Step::Hide),
         2 => (0..OPENED, prop::bool::ANY).prop_map(|(view, older)| {
@@ -930,9 +936,8 @@ impl World {
         self.inputs.push(Input::Ended { link, why: Why::Closed });
     }
 
-    fn archive(&mut self, archived: bool) {
+    fn set(&mut self, set: ConversationSettings) {
         let Some(conversation_id) = self.got.keys().next().cloned() else { return };
-        let set = ConversationSettings { archived: Some(archived), ..ConversationSettings::default() };
         self.settings.insert(self.count);
         self.ask(self.count, Ask::Question(Settings::Conversation { conversation_id, set }.into()));
     }
@@ -1042,7 +1047,12 @@ impl World {
                     self.reads.insert(id, seq);
                 }
             }
-            Step::Archive(archived) => self.archive(archived),
+            Step::Archive(archived) => {
+                self.set(ConversationSettings { archived: Some(archived), ..ConversationSettings::default() });
+            }
+            Step::MarkUnread(unread) => {
+                self.set(ConversationSettings { unread: Some(unread), ..ConversationSettings::default() });
+            }
             Step::Show(_) | Step::Hide(_) | Step::Scroll(..) | Step::See(_) if self.keeper == Keeper::App => {}
             Step::Show(view) => self.show(view),
             Step::Hide(view) => {

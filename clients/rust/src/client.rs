@@ -508,7 +508,7 @@ impl Client {
         Report(self.wanted::<ReadRequest>(read).boxed())
     }
 
-    /// Mutes or archives a conversation, or blocks a user. A field that is left out keeps its value. The second of two
+    /// Mutes, archives or marks a conversation as unread, or blocks a user. A field that is left out keeps its value. The second of two
     /// calls about the same conversation or user counts.
     ///
     /// The client sends the settings even if the result is not awaited, and repeats them until the server has replied;

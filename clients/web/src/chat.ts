@@ -144,6 +144,11 @@ export class Chat {
     return this.#actions.settings({ conversation_id: this.id, set: { archived } });
   }
 
+  /** Shows the conversation as unread, on all devices, until it is read. `unread` stays the number. */
+  markUnread(unread: boolean): Promise<void> {
+    return this.#actions.settings({ conversation_id: this.id, set: { unread } });
+  }
+
   /** Adds members to a group or a channel. */
   add(userIds: string[]): Promise<Sent<AddResult>> {
     return this.#actions.add(this.id, userIds);

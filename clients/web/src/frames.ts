@@ -817,6 +817,10 @@ export interface ConversationSettings {
    * Until then the conversation sends no push, except for mentions. `null`: not muted.
    */
   muted_until?: MutedUntil | null;
+  /**
+   * Shown as unread until the next `read`, whatever the marks are.
+   */
+  unread?: boolean;
 }
 /**
  * Settings for another user.
@@ -1548,6 +1552,10 @@ export interface Conversation {
    * The newest entry's `seq`, which can be one that the chat list does not show.
    */
   last_seq: number;
+  /**
+   * The member has marked it as unread, whatever `unread` is.
+   */
+  marked_unread?: boolean;
   member_count?: number;
   /**
    * In a group, the number of unread messages that mention the member.
@@ -2118,6 +2126,10 @@ export interface Channel {
    * The newest entry's `seq`, which can be one that the list does not show.
    */
   last_seq: number;
+  /**
+   * The member has marked it as unread, whatever `unread` is.
+   */
+  marked_unread?: boolean;
   /**
    * The member's settings. A setting that is not set is left out.
    */
@@ -2701,7 +2713,7 @@ export function isAddResult(value: unknown): value is AddResult {
 export function isChannel(value: unknown): value is Channel {
   return isObject(value) &&
     has(value, isText, "add", "conversation_id", "history", "join", "post", "role", "title") &&
-    mayHave(value, isFlag, "archived") &&
+    mayHave(value, isFlag, "archived", "marked_unread") &&
     has(value, isInteger, "first_seq", "last_seq", "read_seq", "unread") &&
     mayHave(value, isLastMessage, "last_message") &&
     value.kind === "channel" &&
@@ -2749,7 +2761,7 @@ export function isConnectionReplacedEvent(value: unknown): value is ConnectionRe
 export function isConversation(value: unknown): value is Conversation {
   return isObject(value) &&
     mayHave(value, isText, "add", "history", "peer_id", "post", "role", "title") &&
-    mayHave(value, isFlag, "archived", "blocked", "encrypted", "mute_mentions") &&
+    mayHave(value, isFlag, "archived", "blocked", "encrypted", "marked_unread", "mute_mentions") &&
     has(value, isText, "conversation_id", "kind") &&
     has(value, isInteger, "delivered_seq", "last_seq", "read_seq", "unread") &&
     mayHave(value, isInteger, "epoch", "first_seq", "member_count", "mentions") &&
@@ -2759,7 +2771,7 @@ export function isConversation(value: unknown): value is Conversation {
 
 export function isConversationSettings(value: unknown): value is ConversationSettings {
   return isObject(value) &&
-    mayHave(value, isFlag, "archived", "mute_mentions") &&
+    mayHave(value, isFlag, "archived", "mute_mentions", "unread") &&
     (value.muted_until === undefined || ((isTimestamp(value.muted_until) || value.muted_until === "forever") || value.muted_until === null));
 }
 

@@ -126,6 +126,7 @@ async fn step(
             None => inbox::catch_up(store, user, conversation, seq, mark, now).await?,
             Some(row) => match marks_after(store, row, seq, mark).await? {
                 Some(marks) => inbox::advance(store, user, row, &marks, now).await?,
+                None if mark == Mark::Read && row.settings.marked_unread => inbox::unmark(store, user, row).await?,
                 None => return Ok(Attempt::Done(Raised::of(row.clone(), mark_of(row, mark), mark))),
             },
         };

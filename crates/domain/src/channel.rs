@@ -33,6 +33,8 @@ pub struct ChannelRow {
     pub muted_until: Option<MutedUntil>,
     /// Archived as long as there are no more messages than this.
     pub archived_counted: Option<u64>,
+    /// The member has marked it as unread, and has read nothing since.
+    pub marked_unread: bool,
     /// Another user added them.
     pub is_added: bool,
 }
@@ -65,6 +67,7 @@ impl ChannelRow {
             read_at: None,
             muted_until: None,
             archived_counted: None,
+            marked_unread: false,
         }
     }
 
@@ -100,6 +103,7 @@ impl ChannelRow {
             last_seq: head.end.seq,
             muted_until: self.muted_until,
             archived: self.archived_counted.is_some_and(|counted| counted >= head.counted),
+            marked_unread: self.marked_unread,
         }
     }
 }

@@ -95,12 +95,15 @@ pub struct News {
 
 /// A member's settings for a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is set for itself")]
 pub struct MemberSettings {
     pub muted_until: Option<MutedUntil>,
     /// While the conversation is muted, mentions cause no push either.
     pub mute_mentions: bool,
     /// Until the next message.
     pub archived: bool,
+    /// Shown as unread until the next read.
+    pub marked_unread: bool,
     /// The peer is blocked.
     pub blocked: bool,
 }
@@ -420,7 +423,7 @@ fn raised(before: &Marks, last: Seq, delivered_seq: Seq, read_seq: Seq, unread: 
 impl From<Membership> for wire::Conversation {
     fn from(row: Membership) -> Self {
         let Membership { conversation_id, with, end, last, marks, settings, epoch, .. } = row;
-        let MemberSettings { muted_until, mute_mentions, archived, blocked } = settings;
+        let MemberSettings { muted_until, mute_mentions, archived, marked_unread, blocked } = settings;
         let LastEntry { seq, sender_id, kind, preview, sent_at, deleted, system, .. } = last;
         let (peer_id, view) = match with {
             With::Peer { peer_id, .. } => (Some(peer_id), None),
@@ -450,6 +453,7 @@ impl From<Membership> for wire::Conversation {
             muted_until,
             mute_mentions,
             archived,
+            marked_unread,
             blocked,
             encrypted: is_encrypted,
             epoch: is_encrypted.then_some(epoch),

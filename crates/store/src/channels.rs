@@ -286,7 +286,7 @@ pub async fn mark_read(
 ) -> Result<Marked, Error> {
     let table = &store.tables.inbox;
     let write = row(store, user, channel)
-        .update_expression("SET read_seq = :seq, read_counted = :counted, read_at = :now")
+        .update_expression("SET read_seq = :seq, read_counted = :counted, read_at = :now REMOVE marked_unread")
         .condition_expression(format!("{IS_MEMBER} AND read_seq < :seq"))
         .expression_attribute_values(":seq", number(seq))
         .expression_attribute_values(":counted", number(counted))
@@ -305,6 +305,12 @@ pub async fn mark_read(
     }
 }
 
+/// Takes the member's mark as unread away, by a read that raises nothing.
+pub async fn unmark(store: &Store, user: &UserId, channel: &ConversationId) -> Result<Set, Error> {
+    let attributes = [("marked_unread", Value::Removed)];
+    settings::set_attributes(store, user, channel, IS_MEMBER, attributes).await
+}
+
 /// Sets these fields in the user's own row. An archived channel stays archived until it has more messages than
 /// `counted`.
 pub async fn set(
@@ -316,7 +322,11 @@ pub async fn set(
 ) -> Result<Set, Error> {
     let archived = |archived: bool| Value::of(archived.then(|| number(counted)));
     let archived = set.archived.map_or(Value::Left, archived);
-    let attributes = [("muted_until", settings::muted_until(set)), ("archived_counted", archived)];
+    let attributes = [
+        ("muted_until", settings::muted_until(set)),
+        ("archived_counted", archived),
+        ("marked_unread", settings::marked_unread(set)),
+    ];
     settings::set_attributes(store, user, channel, IS_MEMBER, attributes).await
 }
 
@@ -388,6 +398,7 @@ fn read(table: &str, item: &Item) -> Result<ChannelRow, Error> {
         read_at: row.optional("read_at", Reader::time)?,
         muted_until: muted_until(&row)?,
         archived_counted: row.optional("archived_counted", Reader::count)?,
+        marked_unread: row.flag("marked_unread")?,
         is_added: row.flag("is_added")?,
     })
 }

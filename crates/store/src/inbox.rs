@@ -483,7 +483,7 @@ pub async fn catch_up(
         ),
         Mark::Read => (
             "SET delivered_seq = :seq, read_seq = :seq, read_at = :now, unread = :none \
-             REMOVE pending_from, pending_since, notified_seq, badged_at, look, mentions",
+             REMOVE pending_from, pending_since, notified_seq, badged_at, look, mentions, marked_unread",
             "last_seq = :seq AND read_seq < :seq",
         ),
     };
@@ -588,6 +588,7 @@ pub async fn advance(
             }
         }
         removes.extend(before.is_badged.then_some("badged_at"));
+        removes.extend(before.settings.marked_unread.then_some("marked_unread"));
     }
     let removes = if removes.is_empty() { String::new() } else { format!(" REMOVE {}", removes.join(", ")) };
     let mut write = write
@@ -608,6 +609,14 @@ pub async fn advance(
     if let Some(from) = after.pending_from {
         write = write.expression_attribute_values(":pending", number(from));
     }
+    outcome(store, write).await
+}
+
+/// Takes the user's mark as unread away, by a read that raises nothing.
+pub async fn unmark(store: &Store, user: &UserId, before: &Membership) -> Result<Update, Error> {
+    let write = row(store, user, &before.conversation_id)
+        .update_expression("REMOVE marked_unread")
+        .condition_expression("attribute_exists(last_seq)");
     outcome(store, write).await
 }
 
@@ -704,6 +713,7 @@ fn read(table: &str, item: &Item) -> Result<Membership, Error> {
             muted_until: muted_until(&row)?,
             mute_mentions: row.flag("mute_mentions")?,
             archived: row.flag("archived")?,
+            marked_unread: row.flag("marked_unread")?,
             blocked: row.flag("blocked")?,
         },
         epoch: row.optional("epoch", Reader::count)?.unwrap_or_default(),

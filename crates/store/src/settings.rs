@@ -37,9 +37,15 @@ pub async fn set_conversation(
         ("muted_until", muted_until(set)),
         ("mute_mentions", set.mute_mentions.map_or(Value::Left, yes)),
         ("archived", set.archived.map_or(Value::Left, yes)),
+        ("marked_unread", marked_unread(set)),
         ("look", look),
     ];
     set_attributes(store, user, conversation, "attribute_exists(last_seq)", attributes).await
+}
+
+/// In the row of who marked the conversation as unread, until a read.
+pub(crate) fn marked_unread(set: &ConversationSettings) -> Value {
+    set.unread.map_or(Value::Left, |is_marked| Value::of(is_marked.then_some(AttributeValue::Bool(true))))
 }
 
 pub(crate) fn muted_until(set: &ConversationSettings) -> Value {

@@ -57,6 +57,9 @@ pub struct Conversation {
     pub mute_mentions: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,
+    /// The member has marked it as unread, whatever `unread` is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub marked_unread: bool,
     /// The member has blocked `peer_id`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub blocked: bool,
@@ -105,6 +108,9 @@ pub struct Channel {
     pub muted_until: Option<MutedUntil>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,
+    /// The member has marked it as unread, whatever `unread` is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub marked_unread: bool,
 }
 
 /// The newest message of a conversation, shortened: of its entries the last one that counts.

@@ -66,6 +66,7 @@ fn row(row: &Membership) -> Value {
         "delivered_seq": marks.delivered_seq, "delivered_at": row.delivered_at,
         "read_seq": marks.read_seq, "read_at": row.read_at,
         "unread": marks.unread, "pending_from": marks.pending_from,
-        "muted_until": settings.muted_until, "archived": settings.archived, "blocked": settings.blocked,
+        "muted_until": settings.muted_until, "archived": settings.archived,
+        "marked_unread": settings.marked_unread, "blocked": settings.blocked,
     })
 }

@@ -38,6 +38,44 @@ async fn a_conversation_is_muted_and_archived_and_each_left_alone() {
 }
 
 #[tokio::test]
+async fn what_is_marked_as_unread_is_so_until_the_next_read() {
+    let bench = Workbench::default();
+    let id = bench.conversation(2).await;
+    let channel =
+        json!({"action": "create", "client_msg_id": "c1", "kind": "channel", "title": "x", "members": ["bob"]});
+    let channel = bench.ok("alice", channel).await["conversation_id"].take();
+    for (id, list, end) in [(&id, "inbox", 2), (&channel, "channels", 1)] {
+        let is_marked = async || {
+            let row = bench.ok("bob", json!({"action": list})).await["conversations"][0].take();
+            assert_eq!(row["conversation_id"], *id);
+            (row["marked_unread"].clone(), row["unread"].clone())
+        };
+        let set =
+            async |set: Value| bench.ok("bob", json!({"action": "settings", "conversation_id": id, "set": set})).await;
+        set(json!({"unread": true})).await;
+        assert_eq!(is_marked().await, (json!(true), json!(if list == "inbox" { 2 } else { 0 })), "the count is exact");
+        set(json!({"archived": true})).await;
+        assert_eq!(is_marked().await.0, true, "left alone");
+        if list == "inbox" {
+            bench.ok("bob", up_to("read", id, 1)).await;
+            assert_eq!(is_marked().await, (Value::Null, json!(1)), "a read that leaves something unread");
+            set(json!({"unread": true})).await;
+            bench.ok("bob", json!({"action": "ack", "up_to": [{"conversation_id": id, "seq": 2}]})).await;
+            assert_eq!(is_marked().await.0, true, "what a device holds is not read");
+        }
+        bench.ok("bob", up_to("read", id, end)).await;
+        assert_eq!(is_marked().await, (Value::Null, json!(0)));
+        set(json!({"unread": true})).await;
+        bench.ok("bob", up_to("read", id, end)).await;
+        assert_eq!(is_marked().await.0, Value::Null, "a read that moves nothing");
+        set(json!({"unread": true})).await;
+        set(json!({"unread": false})).await;
+        assert_eq!(is_marked().await.0, Value::Null);
+    }
+    assert_eq!(row(&bench, "alice").await["marked_unread"], Value::Null, "the others don't see it");
+}
+
+#[tokio::test]
 async fn a_mute_can_hold_mentions_too_and_only_in_groups() {
     let bench = Workbench::default();
     let direct = bench.conversation(1).await;

@@ -259,7 +259,8 @@ fn events() -> Vec<Example> {
     let own = message();
     let theirs = Message { client_msg_id: None, ..own.clone() };
     let receipt = Receipt { conversation_id: conversation_id(), user_id: bob(), seq: seq(42), at: sent_at() };
-    let set = ConversationSettings { muted_until: Some(None), mute_mentions: None, archived: Some(true) };
+    let set =
+        ConversationSettings { muted_until: Some(None), mute_mentions: None, archived: Some(true), unread: Some(true) };
     let blocked = Settings::User { user_id: bob(), set: UserSettings { blocked: true } };
     let typing = ServerEvent::Typing { conversation_id: conversation_id(), user_id: bob(), at: sent_at() };
     let events = [
@@ -318,6 +319,7 @@ fn conversation() -> Conversation {
         muted_until: None,
         mute_mentions: false,
         archived: false,
+        marked_unread: false,
         blocked: false,
         encrypted: false,
         epoch: None,
@@ -327,7 +329,14 @@ fn conversation() -> Conversation {
 /// With everything in it that is left out where it is not set.
 fn muted_conversation() -> Conversation {
     let muted_until = Some(MutedUntil::Forever);
-    Conversation { muted_until, mute_mentions: true, archived: true, blocked: true, ..conversation() }
+    Conversation {
+        muted_until,
+        mute_mentions: true,
+        archived: true,
+        marked_unread: true,
+        blocked: true,
+        ..conversation()
+    }
 }
 
 /// The last message was deleted: silent entries come after it.
@@ -457,13 +466,14 @@ fn channel() -> Channel {
         last_seq: seq(42),
         muted_until: Some(MutedUntil::Forever),
         archived: true,
+        marked_unread: true,
     }
 }
 
 /// Returns a channel that the user has just joined.
 fn new_channel() -> Channel {
     let read = Channel { first_seq: seq(43), unread: 0, read_seq: seq(42), ..channel() };
-    Channel { last_message: None, muted_until: None, archived: false, ..read }
+    Channel { last_message: None, muted_until: None, archived: false, marked_unread: false, ..read }
 }
 
 fn presence(online: bool) -> Presence {

@@ -36,6 +36,8 @@ export interface ConversationActions extends GroupActions, OfMessages {
   mute(chat: Opened, until: Date | "forever" | null): void;
   muteMentions(chat: Opened, muted: boolean): void;
   archive(chat: Opened, archived: boolean): void;
+  /** And closes it. */
+  markUnread(chat: Opened): void;
   block(chat: Opened, blocked: boolean): void;
   /** A group that can’t be created need not be seen any more. */
   putAway(chat: Opened): void;
@@ -232,6 +234,7 @@ export class Conversation {
     }
     if (row.conversationId !== undefined) {
       items.push({ name: isArchived ? "Unarchive" : "Archive", choose: () => archive(chat, !isArchived) });
+      items.push({ name: "Mark as unread", choose: () => this.#actions.markUnread(chat) });
     }
     if (row.kind === "direct" && row.conversationId !== undefined) {
       const names = { user: this.#user, with: peerId ?? "", chat: row.conversationId };

@@ -222,7 +222,7 @@ export class List {
 }
 
 function show(element: HTMLElement, row: ChatRow, me: string, isOpen: boolean): void {
-  const { unread, mentions, isMuted, line } = row;
+  const { unread, mentions, isMuted, isMarkedUnread, line } = row;
   const set = (name: string, text: string) => {
     const found = element.querySelector(name);
     if (found && found.textContent !== text) {
@@ -241,7 +241,7 @@ function show(element: HTMLElement, row: ChatRow, me: string, isOpen: boolean): 
   set(".preview", typing || lineOf(row, me, isOpen));
   element.querySelector(".preview")?.classList.toggle("writing", typing !== "");
   element.querySelector(".preview")?.classList.toggle("failed", line?.progress?.state === "failed");
-  count(element.querySelector(".count"), unread, "unread");
+  count(element.querySelector(".count"), unread || Number(isMarkedUnread), "unread", unread > 0 ? String(unread) : "•");
   count(element.querySelector(".named"), mentions, `${mentions} for you`, "@");
   const button = element.querySelector(".chat");
   if (button) {
@@ -255,5 +255,5 @@ function show(element: HTMLElement, row: ChatRow, me: string, isOpen: boolean): 
   if (lock) {
     put(lock, "hidden", row.lock === "plain");
   }
-  put(element, "class", unread > 0 && (isMuted ? "unread quiet" : "unread"));
+  put(element, "class", (unread > 0 || isMarkedUnread) && (isMuted ? "unread quiet" : "unread"));
 }

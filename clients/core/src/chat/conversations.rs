@@ -81,6 +81,7 @@ struct Chat {
     is_gone: bool,
     pinned_at: Option<Timestamp>,
     is_archived: bool,
+    is_marked_unread: bool,
     is_blocked: bool,
     draft: Option<Draft>,
     presence: Option<Presence>,
@@ -102,6 +103,7 @@ impl Conversations {
         if chat.row_seq == row.last_seq {
             chat.standing.row(row);
             (chat.is_blocked, chat.mutes_mentions) = (row.blocked, row.mute_mentions);
+            chat.is_marked_unread = row.marked_unread;
         }
     }
 
@@ -113,6 +115,7 @@ impl Conversations {
         chat.listed(row.last_seq, title, line, row.muted_until, row.archived);
         if chat.row_seq == row.last_seq {
             chat.standing.channel(row);
+            chat.is_marked_unread = row.marked_unread;
         }
         chat.is_gone = false;
     }
@@ -154,7 +157,9 @@ impl Conversations {
         match event {
             Event::Message { message, missed } => self.message(message, *missed),
             Event::Receipt { kind, receipt } => {
+                let is_own_read = *kind == ReceiptKind::Read && receipt.user_id == self.me;
                 if let Some(chat) = self.found(&receipt.conversation_id) {
+                    chat.is_marked_unread &= !is_own_read;
                     chat.timeline.receipt(*kind, &receipt.user_id, receipt.seq);
                 }
             }
@@ -217,10 +222,11 @@ impl Conversations {
         match settings {
             Settings::Conversation { conversation_id, set } => {
                 let Some(chat) = self.found(conversation_id) else { return };
-                let ConversationSettings { muted_until, archived, mute_mentions, .. } = set;
+                let ConversationSettings { muted_until, archived, mute_mentions, unread } = set;
                 chat.muted_until = muted_until.unwrap_or(chat.muted_until);
                 chat.mutes_mentions = mute_mentions.unwrap_or(chat.mutes_mentions);
                 chat.is_archived = archived.unwrap_or(chat.is_archived);
+                chat.is_marked_unread = unread.unwrap_or(chat.is_marked_unread);
             }
             Settings::User { user_id, set: UserSettings { blocked } } => {
                 let chat = self.chats.iter_mut().find(|chat| chat.peer_id.as_ref() == Some(user_id));
@@ -287,6 +293,7 @@ impl Conversations {
     pub fn read(&mut self, conversation_id: &ConversationId, seq: Seq) {
         let me = self.me.clone();
         if let Some(chat) = self.found(conversation_id) {
+            chat.is_marked_unread = false;
             chat.timeline.receipt(ReceiptKind::Read, &me, seq);
             chat.timeline.trim();
         }
@@ -461,6 +468,7 @@ impl Chat {
             is_gone: false,
             pinned_at: None,
             is_archived: false,
+            is_marked_unread: false,
             is_blocked: false,
             draft: None,
             presence: None,
@@ -565,6 +573,7 @@ impl Chat {
             mutes_mentions: self.mutes_mentions,
             is_pinned: self.pinned_at.is_some(),
             is_archived: self.is_archived,
+            is_marked_unread: self.is_marked_unread,
             is_blocked: self.is_blocked,
             draft: self.draft.clone(),
             typing: self.timeline.writing(now).into_iter().cloned().collect(),

@@ -48,6 +48,8 @@ pub struct ChatRow {
     pub is_pinned: bool,
     /// The user has archived it, and no message has come since.
     pub is_archived: bool,
+    /// The user has marked it as unread, and has read nothing since.
+    pub is_marked_unread: bool,
     /// The user has blocked the peer.
     pub is_blocked: bool,
     /// The text that the user has begun.

@@ -83,6 +83,7 @@ fn row(last: &Message) -> Conversation {
         muted_until: None,
         mute_mentions: false,
         archived: false,
+        marked_unread: false,
         blocked: false,
         encrypted: false,
         epoch: None,

@@ -172,6 +172,11 @@ public struct Conversation: Sendable {
         try await set(["archived": .bool(archived)])
     }
 
+    /// Shows it as unread, on all devices, until it is read. `ChatRow.unread` stays the number.
+    public func markUnread(_ unread: Bool) async throws {
+        try await set(["unread": .bool(unread)])
+    }
+
     private func set(_ fields: JSON) async throws {
         _ = try await pigeonhole.call("settings", ["conversation_id": .string(id), "set": fields])
     }

@@ -168,6 +168,8 @@ public struct ChatRow: Decodable, Sendable, Hashable, Identifiable {
     public let isMuted: Bool
     public let isPinned: Bool
     public let isArchived: Bool
+    /// The user has marked it as unread, and has read nothing since.
+    public let isMarkedUnread: Bool
     public let isBlocked: Bool
     /// The text that the user has begun.
     public let draft: Draft?

@@ -200,7 +200,7 @@ public struct Watched: Codable, Sendable, Hashable {
 }
 
 /// A changed setting of a conversation, or of a user. `set` has only what changed: `muted_until`, `mute_mentions`,
-/// `archived`, `blocked`.
+/// `archived`, `unread`, `blocked`.
 public struct ChangedSettings: Codable, Sendable, Hashable {
     public let conversationID: String?
     public let userID: String?

@@ -113,6 +113,9 @@ export class Conversations {
         this.#message(event.message, event.missed);
         break;
       case "receipt":
+        if (event.kind === "read" && event.user_id === this.#me) {
+          this.#read(event.conversation_id);
+        }
         this.#found(event.conversation_id)?.timeline.receipt(event);
         break;
       case "conversation":
@@ -187,12 +190,15 @@ export class Conversations {
       return;
     }
     const chat = this.#found(settings.conversation_id);
-    const { muted_until, archived, mute_mentions } = settings.set;
+    const { muted_until, archived, mute_mentions, unread } = settings.set;
     if (chat && muted_until !== undefined) {
       chat.mutedUntil = muted_until;
     }
     if (chat && archived !== undefined) {
       chat.isArchived = archived;
+    }
+    if (chat && unread !== undefined) {
+      chat.isMarkedUnread = unread;
     }
     if (chat && mute_mentions !== undefined) {
       chat.mutesMentions = mute_mentions;
@@ -255,9 +261,17 @@ export class Conversations {
 
   /** The user has read a conversation up to here. */
   read(conversation: string, seq: number): void {
+    this.#read(conversation);
     const timeline = this.#found(conversation)?.timeline;
     timeline?.receipt({ kind: "read", user_id: this.#me, seq });
     timeline?.trim();
+  }
+
+  #read(conversation: string): void {
+    const chat = this.#found(conversation);
+    if (chat) {
+      chat.isMarkedUnread = false;
+    }
   }
 
   /**
@@ -422,6 +436,7 @@ class Chat {
   isGone = false;
   pinnedAt: string | undefined;
   isArchived = false;
+  isMarkedUnread = false;
   isBlocked = false;
   draft: DraftText | undefined;
   presence: Presence | undefined;
@@ -449,6 +464,7 @@ class Chat {
     this.mutesMentions = "mute_mentions" in row && row.mute_mentions === true;
     this.standing.row(row);
     this.isArchived = row.archived ?? false;
+    this.isMarkedUnread = row.marked_unread ?? false;
     if (asOf >= this.title.asOf) {
       this.title = { asOf, text: row.title };
     }
@@ -517,6 +533,7 @@ class Chat {
       mutesMentions: this.mutesMentions,
       isPinned: this.pinnedAt !== undefined,
       isArchived: this.isArchived,
+      isMarkedUnread: this.isMarkedUnread,
       isBlocked: this.isBlocked,
       draft: this.draft,
       typing: this.timeline.writing(now),

@@ -42,6 +42,8 @@ export interface ChatRow {
   isPinned: boolean;
   /** The user has archived it, and no message has come since. */
   isArchived: boolean;
+  /** The user has marked it as unread, and has read nothing since. */
+  isMarkedUnread: boolean;
   /** The user has blocked the peer. */
   isBlocked: boolean;
   /** The text that the user has begun. */
@@ -86,6 +88,7 @@ export function emptyRow(target: Target): ChatRow {
     mutesMentions: false,
     isPinned: false,
     isArchived: false,
+    isMarkedUnread: false,
     isBlocked: false,
     draft: undefined,
     typing: [],

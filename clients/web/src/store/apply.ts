@@ -47,7 +47,7 @@ export async function apply(rows: Rows, me: string, write: Write): Promise<void>
     const { conversation_id, seq, unread, mentions } = write.read;
     const row = await rows.row(conversation_id);
     if (row && row.read_seq <= seq) {
-      const marks = { read_seq: seq, unread };
+      const marks = { read_seq: seq, unread, marked_unread: false };
       if (isOfChannel(row)) {
         await setRow(rows, { ...row, ...marks });
       } else {
@@ -209,6 +209,7 @@ async function raiseOwn(rows: Rows, id: string, delivered: number, read: number)
   const raised = isOfChannel(row) ? { ...row } : { ...row, delivered_seq: Math.max(row.delivered_seq, delivered) };
   if (row.read_seq < read) {
     raised.read_seq = read;
+    raised.marked_unread = false;
     // At most what is above the mark. The next row from the server has the number.
     raised.unread = Math.min(row.unread, Math.max(row.last_seq - read, 0));
     if ("mentions" in raised && raised.mentions !== undefined) {
@@ -229,7 +230,7 @@ async function set(rows: Rows, me: string, settings: Settings): Promise<void> {
     await rows.setRow({ ...(row as Conversation), blocked: settings.set.blocked });
     return;
   }
-  const { muted_until, mute_mentions, archived } = settings.set;
+  const { muted_until, mute_mentions, archived, unread } = settings.set;
   const { muted_until: mutedBefore, ...rest } = row;
   const mutedUntil = muted_until === undefined ? mutedBefore : muted_until;
   await rows.setRow({
@@ -237,6 +238,7 @@ async function set(rows: Rows, me: string, settings: Settings): Promise<void> {
     ...(mutedUntil === undefined || mutedUntil === null ? {} : { muted_until: mutedUntil }),
     ...(mute_mentions === undefined || isOfChannel(row) ? {} : { mute_mentions }),
     ...(archived === undefined ? {} : { archived }),
+    ...(unread === undefined ? {} : { marked_unread: unread }),
   });
 }
 

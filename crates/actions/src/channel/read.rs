@@ -3,6 +3,7 @@
 use deliver::Delivered;
 use domain::{ChannelRow, ConnectionId, Failure, Head};
 use store::channels::{self, Marked};
+use store::settings::Set;
 use store::{Store, heads, messages};
 use wire::{ConversationId, ReadResult, Receipt, Refusal, Seq, ServerEvent, Timestamp, UserId};
 
@@ -53,6 +54,11 @@ async fn raise(
         let counted = if seq == head.end.seq { head.counted } else { messages::counted(store, channel, seq).await? };
         match channels::mark_read(store, user, channel, seq, counted, now).await? {
             Marked::Raised(row) => Ok(Attempt::Done(Read { row, head, rose: true })),
+            Marked::Unchanged(row) if row.marked_unread => match channels::unmark(store, user, channel).await? {
+                Set::Done => Ok(Attempt::Done(Read { row, head, rose: false })),
+                Set::NotMember => Err(Refusal::NotMember.into()),
+                Set::Busy => Ok(Attempt::AgainAfterPause),
+            },
             Marked::Unchanged(row) => Ok(Attempt::Done(Read { row, head, rose: false })),
             Marked::NotMember => Err(Refusal::NotMember.into()),
             Marked::Busy => Ok(Attempt::AgainAfterPause),

@@ -36,6 +36,9 @@ pub struct ConversationSettings {
     /// Hidden in the chat list until the next message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived: Option<bool>,
+    /// Shown as unread until the next `read`, whatever the marks are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<bool>,
 }
 
 /// Settings for another user.
@@ -70,9 +73,10 @@ impl Settings {
             }
             (None, Some(conversation_id)) => {
                 let (muted_until, mute_mentions) = (muted_until(&set)?, set.boolean("mute_mentions")?);
-                let set = ConversationSettings { muted_until, mute_mentions, archived: set.boolean("archived")? };
+                let (archived, unread) = (set.boolean("archived")?, set.boolean("unread")?);
+                let set = ConversationSettings { muted_until, mute_mentions, archived, unread };
                 if set == ConversationSettings::default() {
-                    return Err(fields.wrong("set", "must have muted_until, mute_mentions or archived"));
+                    return Err(fields.wrong("set", "must have muted_until, mute_mentions, archived or unread"));
                 }
                 Ok(Self::Conversation { conversation_id, set })
             }

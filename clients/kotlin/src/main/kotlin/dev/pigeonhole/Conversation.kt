@@ -143,6 +143,9 @@ public class Conversation internal constructor(
     /** Hides it in the chat list, until the next message. */
     public suspend fun archive(archived: Boolean): Unit = set { put("archived", archived) }
 
+    /** Shows it as unread, on all devices, until it is read. [ChatRow.unread] stays the number. */
+    public suspend fun markUnread(unread: Boolean): Unit = set { put("unread", unread) }
+
     private suspend fun set(fields: JsonObjectBuilder.() -> Unit) {
         pigeonhole.call("settings") {
             put("conversation_id", id)

@@ -204,6 +204,8 @@ public data class ChatRow(
     val isMuted: Boolean,
     val isPinned: Boolean,
     val isArchived: Boolean,
+    /** The user has marked it as unread, and has read nothing since. */
+    val isMarkedUnread: Boolean,
     val isBlocked: Boolean,
     /** The text that the user has begun. */
     val draft: Draft? = null,

@@ -121,6 +121,7 @@ public data class Row(
     val mutedUntil: String? = null,
     val muteMentions: Boolean = false,
     val archived: Boolean = false,
+    val markedUnread: Boolean = false,
     val blocked: Boolean = false,
 )
 
@@ -209,7 +210,7 @@ public data class Watched(val live: Boolean, val lastSeq: Long, val pollMs: Long
 
 /**
  * A changed setting of a conversation, or of a user. `set` has only what changed: `muted_until`, `mute_mentions`,
- * `archived`, `blocked`.
+ * `archived`, `unread`, `blocked`.
  */
 @Serializable
 public data class Settings(val conversationId: String? = null, val userId: String? = null, val set: JsonObject)
