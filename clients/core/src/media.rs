@@ -97,6 +97,8 @@ impl Upload {
             duration_ms,
             thumbhash,
             waveform,
+            key: None,
+            thumbnail: None,
         })
     }
 }

@@ -1,10 +1,11 @@
 //! The plaintext of a message: one JSON object, padded with spaces.
 
 use data_encoding::BASE64;
-use serde_json::{Map, Value};
-use wire::Bytes;
+use serde_json::{Map, Value, json};
+use wire::{Bytes, Kind, Media, MediaId};
 
 use crate::error::{Error, Result, ensure};
+use crate::file::sealed_file_bytes;
 use crate::frank::{frank, is_frank};
 use crate::strict_json;
 
@@ -14,6 +15,8 @@ pub const PADDING_BYTES: usize = 256;
 const VERSION: u64 = 1;
 /// The field with the key of a report.
 const FRANK: &str = "frank";
+/// The field with the file of a message.
+const MEDIA: &str = "media";
 const MALFORMED: Error = Error::Malformed("envelope");
 
 /// A message as its author wrote it.
@@ -61,6 +64,26 @@ impl Envelope {
         };
         let key = key.and_then(|key| <[u8; 32]>::try_from(key.as_slice()).ok());
         key.zip(told).is_some_and(|(key, told)| is_frank(&key, plaintext, told))
+    }
+
+    /// Sets the file, with its key.
+    pub fn set_media(&mut self, media: &Media) {
+        self.fields.insert(MEDIA.to_owned(), json!(media));
+    }
+
+    /// Returns the upload of the file, if there is one.
+    pub fn media_id(&self) -> Option<MediaId> {
+        MediaId::parse(self.fields.get(MEDIA)?.get("media_id")?.as_str()?).ok()
+    }
+
+    /// Returns the file of an image, a voice note or a file, and the kind by which it is shown. `attached`: the upload of
+    /// the entry, which is the only one that the message can have.
+    pub fn media(&self, attached: Option<&MediaId>) -> Result<(Kind, Media)> {
+        let wrong = || Error::Malformed("media");
+        let object = self.fields.get(MEDIA).and_then(Value::as_object).ok_or_else(wrong)?;
+        let (kind, media) = Media::opened(object, &Kind::stored(&self.kind)).map_err(|_| wrong())?;
+        ensure(attached == Some(&media.media_id) && sealed_file_bytes(media.bytes).is_some(), wrong())?;
+        Ok((kind, media))
     }
 
     /// Reads a plaintext that has one reading: one object in which no name occurs twice, and then spaces alone.
@@ -142,6 +165,47 @@ mod tests {
             assert!(!envelope.is_franked_as(&plaintext, None), "{key}");
             assert!(!envelope.is_franked_as(&plaintext, Some(&frank(&[9; 32], &plaintext))), "{key}");
         }
+    }
+
+    #[test]
+    fn a_file_is_that_of_its_entry_and_has_its_key() {
+        let digest = "n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=";
+        let right = json!({"media_id": "m_1", "mime": "image/png", "bytes": 5, "sha256": digest, "key": digest,
+            "width": 1, "height": 2, "thumbnail": "CQk=", "of_later": {}});
+        let read = |kind: &str, change: &Value, attached: Option<&str>| {
+            let mut media = right.clone();
+            media.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+            let fields = Map::from_iter([("media".to_owned(), media)]);
+            let envelope = Envelope { kind: kind.to_owned(), fields, ..Envelope::default() };
+            envelope.media(attached.map(|id| MediaId::parse(id).unwrap()).as_ref())
+        };
+        let (kind, media) = read("image", &json!({}), Some("m_1")).unwrap();
+        assert_eq!((kind, media.key.as_ref().unwrap().as_slice().len()), (Kind::Image, 32));
+        let mut envelope = Envelope { kind: "image".to_owned(), ..Envelope::default() };
+        envelope.set_media(&media);
+        assert_eq!(envelope.media(Some(&media.media_id)).unwrap(), (Kind::Image, media));
+        // An SVG can run code, so it is only saved.
+        assert_eq!(read("image", &json!({"mime": "image/svg+xml"}), Some("m_1")).unwrap().0, Kind::File);
+        let too_much = BASE64.encode(&[0; 4097]);
+        let wrong = [
+            json!({"key": null}),
+            json!({"key": "CQk="}),
+            json!({"key": digest.trim_end_matches('=')}),
+            json!({"sha256": "CQk="}),
+            json!({"bytes": 0}),
+            json!({"bytes": wire::limits::MEDIA_BYTES_MAX}),
+            json!({"mime": "image"}),
+            json!({"name": "../a"}),
+            json!({"width": null}),
+            json!({"thumbnail": too_much}),
+            json!({"duration_ms": 1}),
+        ];
+        for change in wrong {
+            assert!(read("image", &change, Some("m_1")).is_err(), "{change}");
+        }
+        assert!(read("image", &json!({}), Some("m_2")).is_err(), "another upload");
+        assert!(read("image", &json!({}), None).is_err(), "no upload");
+        assert!(read("text", &json!({}), Some("m_1")).is_err());
     }
 
     proptest! {

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde_json::Value;
-use wire::{Action, Bytes, ClientMsgId, ConversationId, DeviceId, Problem, Seq, UserId};
+use wire::{Action, Bytes, ClientMsgId, ConversationId, DeviceId, Kind, Problem, Seq, UserId};
 use zeroize::Zeroizing;
 
 pub use said::{
@@ -345,7 +345,9 @@ impl Keyring {
         ensure(body.len() <= wire::limits::SEALED_BYTES_MAX, Error::Malformed("the message is too long"))?;
         seat.group = Some(moved);
         seat.row.own = seat.row.own.saturating_add(1);
-        let sealed = Sealed { epoch, body: Bytes::from(body).to_text(), silent: envelope.kind != "text", frank };
+        let media_id = envelope.media_id();
+        let silent = !Kind::stored(&envelope.kind).counts();
+        let sealed = Sealed { epoch, body: Bytes::from(body).to_text(), silent, frank, media_id };
         let row = SealedRow {
             conversation_id: id.clone(),
             client_msg_id: client_msg_id.clone(),

@@ -246,6 +246,8 @@ mod tests {
             duration_ms: None,
             thumbhash: None,
             waveform: None,
+            key: None,
+            thumbnail: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::{Map, Value};
 
 use crate::bytes::Bytes;
 use crate::fields::Fields;
@@ -17,6 +18,11 @@ use crate::text::{breaks_out, is_visible};
 
 /// The types of an image. Browsers show each of them, and none can run code. An SVG can, so it is sent as a file.
 pub(crate) const IMAGE_TYPES: [&str; 5] = ["image/jpeg", "image/png", "image/webp", "image/gif", "image/avif"];
+
+/// The key of a file in an encrypted message.
+const KEY_BYTES: usize = 32;
+/// A small image in an encrypted message.
+const THUMBNAIL_BYTES_MAX: usize = 4 * 1024;
 
 /// The media of a message. A message never contains a URL: `download` returns one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +55,15 @@ pub struct Media {
     /// The waveform of a voice note: 100 bars of 5 bits, packed from the first bit on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waveform: Option<Waveform>,
+    /// In a client, of an encrypted message: the key of the file. A client reads it from no frame, so that no server can
+    /// choose it.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub key: Option<Bytes>,
+    /// In a client, of an encrypted message: a small image.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub thumbnail: Option<Bytes>,
 }
 
 /// The part of a message's media that the server sees.
@@ -193,6 +208,30 @@ impl Media {
         let object = value.ok_or_else(|| fields.missing("media"))?.as_object();
         let object = object.ok_or_else(|| fields.wrong("media", "must be an object"))?;
         let media = Fields { object, path: "media." };
+        let read = Self::of_form(&media, kind, &form)?;
+        let problem = read.mime.problem_in(kind);
+        problem.map_or(Ok(Some(read)), |problem| Err(media.wrong("mime", problem)))
+    }
+
+    /// Reads the media of an opened message, and its kind: an image or a voice note of another type is only a file.
+    ///
+    /// # Errors
+    /// The media is not as this kind has it, or lacks the key.
+    pub fn opened(object: &Map<String, Value>, kind: &Kind) -> Result<(Kind, Self), Refusal> {
+        let media = Fields { object, path: "media." };
+        let form = Form::of(kind).ok_or_else(|| media.wrong("kind", "must have media"))?;
+        let read = Self::of_form(&media, kind, &form)?;
+        let shown = if read.mime.problem_in(kind).is_some() { Kind::File } else { kind.clone() };
+        let key = media.bytes("key", KEY_BYTES)?;
+        if key.as_slice().len() != KEY_BYTES {
+            return Err(media.wrong("key", format!("must be {KEY_BYTES} bytes")));
+        }
+        let has_thumbnail = media.get("thumbnail").is_some();
+        let thumbnail = has_thumbnail.then(|| media.bytes("thumbnail", THUMBNAIL_BYTES_MAX)).transpose()?;
+        Ok((shown, Self { key: Some(key), thumbnail, ..read }))
+    }
+
+    fn of_form(media: &Fields, kind: &Kind, form: &Form) -> Result<Self, Refusal> {
         for (field, need) in form.fields() {
             match (need, media.get(field)) {
                 (None, Some(_)) => return Err(media.wrong(field, format!("must be left out: kind is \"{kind}\""))),
@@ -200,10 +239,10 @@ impl Media {
                 _ => {}
             }
         }
-        Ok(Some(Self {
+        Ok(Self {
             media_id: media.required("media_id", MediaId::parse)?,
-            mime: MimeType::of(&media, kind)?,
-            bytes: bytes(&media)?,
+            mime: media.required("mime", MimeType::parse)?,
+            bytes: bytes(media)?,
             sha256: media.required("sha256", Digest::parse)?,
             name: media.optional("name", FileName::of_request)?,
             width: media.integer("width", 1, PIXELS_MAX)?,
@@ -211,7 +250,9 @@ impl Media {
             duration_ms: media.integer("duration_ms", 1, DURATION_MS_MAX)?,
             thumbhash: media.optional("thumbhash", Thumbhash::parse)?,
             waveform: media.optional("waveform", Waveform::parse)?,
-        }))
+            key: None,
+            thumbnail: None,
+        })
     }
 }
 
@@ -489,6 +530,14 @@ mod tests {
         for good in ["image/jpeg", "application/vnd.ms-excel", "image/svg+xml", "x/y"] {
             assert!(MimeType::parse(good).is_ok(), "{good:?}");
         }
+    }
+
+    #[test]
+    fn no_frame_says_the_key_of_a_file() {
+        let media = r#"{"media_id":"m_1","mime":"x/y","bytes":5,"sha256":"n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=",
+            "key":"CQk=","thumbnail":"CQk="}"#;
+        let media: Media = serde_json::from_str(media).unwrap();
+        assert_eq!((media.key, media.thumbnail), (None, None));
     }
 
     #[test]

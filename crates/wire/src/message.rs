@@ -255,6 +255,8 @@ mod tests {
             duration_ms: Some(86_400_000),
             thumbhash: Some(Thumbhash::parse(&"A".repeat(44)).unwrap()),
             waveform: Some(Waveform::parse(&"A".repeat(100)).unwrap()),
+            key: None,
+            thumbnail: None,
         }
     }
 

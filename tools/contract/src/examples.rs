@@ -373,6 +373,8 @@ fn media() -> Media {
         duration_ms: None,
         thumbhash: Some(Thumbhash::parse("1QcSHQRnh493V4dIh4eXh1h4kJUI").expect("it is one")),
         waveform: None,
+        key: None,
+        thumbnail: None,
     }
 }
 

@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wire::{
-    Bytes, ClientMsgId, ConversationId, DeviceId, Emoji, Kind, MediaId, Message, Rekeyed, Seq, Timestamp, UserId,
+    Attached, Bytes, ClientMsgId, ConversationId, DeviceId, Emoji, Kind, MediaId, Message, Rekeyed, Seq, Timestamp,
+    UserId,
 };
 
 pub use super::rows::Part;
 use crate::envelope::Envelope;
+use crate::error::Result;
 
 /// The name of a request, for its answer. A repetition has the same name and the same fields.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -274,6 +276,9 @@ pub struct Sealed {
     /// The digest for a report, where the server asks for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frank: Option<Bytes>,
+    /// The upload of the message's file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_id: Option<MediaId>,
 }
 
 /// The state of a conversation, for its lock.
@@ -304,7 +309,10 @@ pub struct OwnDevice {
 }
 
 /// Returns the entry with the content of an opened envelope, and the `client_msg_id` of its target.
-pub(super) fn plain(entry: &Message, envelope: &Envelope, id: ClientMsgId) -> Shown {
+///
+/// # Errors
+/// The message has no file, or not that of its entry.
+pub(super) fn plain(entry: &Message, envelope: &Envelope, id: ClientMsgId) -> Result<Shown> {
     let object = |name: &str| envelope.fields.get(name).and_then(Value::as_object);
     let seq = |name| object(name)?.get("seq")?.as_u64().and_then(Seq::new);
     let names = object("to").and_then(|to| ClientMsgId::parse(to.get("client_msg_id")?.as_str()?).ok());
@@ -323,10 +331,14 @@ pub(super) fn plain(entry: &Message, envelope: &Envelope, id: ClientMsgId) -> Sh
     message.silent = entry.silent;
     message.kind = Kind::stored(&envelope.kind);
     match message.kind {
-        Kind::Text => {
+        Kind::Text | Kind::Image | Kind::Voice | Kind::File => {
             message.reply_to = seq("reply_to");
             let mentions = envelope.fields.get("mentions").and_then(Value::as_array).into_iter().flatten();
             message.mentions = mentions.filter_map(|user| UserId::parse(user.as_str()?).ok()).collect();
+            if message.kind != Kind::Text {
+                let (kind, media) = envelope.media(entry.media.as_deref().map(Attached::media_id))?;
+                (message.kind, message.media) = (kind, Some(Box::new(Attached::Clear(media))));
+            }
         }
         Kind::Edit => {
             message.target_seq = seq("to");
@@ -343,5 +355,5 @@ pub(super) fn plain(entry: &Message, envelope: &Envelope, id: ClientMsgId) -> Sh
         // A kind of a later version is shown by none. `delete` and `system` are the server's, never an author's.
         _ => message.kind = Kind::Other(envelope.kind.clone()),
     }
-    Shown::Plain { message: Box::new(message), names }
+    Ok(Shown::Plain { message: Box::new(message), names })
 }

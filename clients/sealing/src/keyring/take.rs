@@ -239,7 +239,7 @@ impl Keyring {
                 let frank = message.frank.as_ref().map(|frank| frank.as_slice());
                 let envelope = Envelope::read(&opened.plaintext).ok();
                 let envelope = envelope.filter(|envelope| envelope.is_franked_as(&opened.plaintext, frank));
-                let shown = envelope.map(|envelope| said::plain(message, &envelope, opened.client_msg_id));
+                let shown = envelope.and_then(|envelope| said::plain(message, &envelope, opened.client_msg_id).ok());
                 shown.unwrap_or(Shown::Unreadable(Why::Broken))
             }
             Err(error) => {
