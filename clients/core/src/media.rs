@@ -1,9 +1,12 @@
 //! The attachment of a message: as the app describes it, and as the outbox saves it.
 
+use std::io::{self, ErrorKind, Read, Seek};
 use std::path::PathBuf;
 
+use pigeonhole_sealing::{FileCipher, FileDigest, FileKey, sealed_file_bytes};
 use serde::{Deserialize, Serialize};
-use wire::{ConversationId, Digest, FileName, Kind, Media, MediaId, MimeType, Seq, Thumbhash, Waveform};
+use wire::limits::MEDIA_PART_BYTES;
+use wire::{Bytes, ConversationId, Digest, FileName, Kind, Media, MediaId, MimeType, Seq, Thumbhash, Waveform};
 
 /// Optional properties of a file.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
@@ -26,6 +29,9 @@ pub struct About {
     /// The shape of a voice note: 100 bars of 5 bits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waveform: Option<Waveform>,
+    /// A small image of at most 4 KiB, only in encrypted messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thumbnail: Option<Bytes>,
 }
 
 /// An attachment, from the upload to the message.
@@ -50,6 +56,45 @@ pub struct Upload {
     /// The server's id for the file, once announced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_id: Option<MediaId>,
+    /// The ciphertext of the file, for an encrypted conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed: Option<Box<SealedFile>>,
+}
+
+/// The ciphertext of a file. Each part of an upload makes its bytes again, from the file and the key.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct SealedFile {
+    /// The key, for these bytes alone.
+    pub key: Bytes,
+    /// SHA-256 of the ciphertext, as [`Upload::sha256`].
+    pub sha256: Digest,
+    /// SHA-256 of each 8 MiB of a ciphertext above 16 MiB.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Digest>,
+}
+
+impl SealedFile {
+    /// Makes a key, and reads all of the file, of this length, for the digests.
+    ///
+    /// # Errors
+    /// The file can't be read, is shorter, or is too large with its padding. Or the system has no random numbers.
+    pub fn of(file: &mut (impl Read + Seek), bytes: u64) -> io::Result<Self> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(io::Error::other)?;
+        let cipher = FileCipher::new(&FileKey::new(key), bytes).map_err(io::Error::other)?;
+        let (sha256, parts) = cipher.digest(file)?;
+        let digests = parts.into_iter().map(digest_of);
+        Ok(Self { key: key.to_vec().into(), sha256: digest_of(sha256)?, parts: digests.collect::<Result<_, _>>()? })
+    }
+}
+
+fn digest_of(sha256: [u8; 32]) -> io::Result<Digest> {
+    Digest::parse(&Bytes::from(sha256.to_vec()).to_text()).map_err(io::Error::other)
+}
+
+fn cipher(key: &Bytes, bytes: u64) -> io::Result<FileCipher> {
+    let key = <[u8; 32]>::try_from(key.as_slice()).map_err(io::Error::other)?;
+    FileCipher::new(&FileKey::new(key), bytes).map_err(io::Error::other)
 }
 
 /// Where the bytes of an upload are.
@@ -70,22 +115,61 @@ pub enum Source {
 impl Upload {
     /// Describes the attachment of another message, for a copy in the user's own message.
     pub fn copy(conversation_id: &ConversationId, seq: Seq, kind: &Kind, media: &Media) -> Self {
-        let Media { mime, bytes, sha256, name, width, height, duration_ms, thumbhash, waveform, .. } = media.clone();
+        let Media {
+            media_id: _,
+            mime,
+            bytes,
+            sha256,
+            name,
+            width,
+            height,
+            duration_ms,
+            thumbhash,
+            waveform,
+            key,
+            thumbnail,
+        } = media.clone();
         Self {
             source: Source::CopyOf { conversation_id: conversation_id.clone(), seq },
             kind: kind.clone(),
             mime,
             bytes,
-            sha256,
+            sha256: sha256.clone(),
             parts: vec![],
-            about: About { name, width, height, duration_ms, thumbhash, waveform },
+            about: About { name, width, height, duration_ms, thumbhash, waveform, thumbnail },
             media_id: None,
+            sealed: key.map(|key| Box::new(SealedFile { key, sha256, parts: vec![] })),
         }
+    }
+
+    /// Returns the attachment as an encrypted message has it, with its key.
+    pub fn sealed_media(&self) -> Option<Media> {
+        let SealedFile { key, sha256, .. } = self.sealed.as_deref()?.clone();
+        Some(Media { sha256, key: Some(key), thumbnail: self.about.thumbnail.clone(), ..self.media()? })
+    }
+
+    /// Returns the length of what is uploaded.
+    pub(crate) fn put_bytes(&self, is_sealed: bool) -> u64 {
+        if is_sealed { sealed_file_bytes(self.bytes).unwrap_or(self.bytes) } else { self.bytes }
+    }
+
+    /// Returns the digests of what is uploaded.
+    pub(crate) fn digests(&self, is_sealed: bool) -> (&Digest, &[Digest]) {
+        let sealed = self.sealed.as_deref().filter(|_| is_sealed);
+        sealed.map_or((&self.sha256, &self.parts), |sealed| (&sealed.sha256, &sealed.parts))
+    }
+
+    /// Returns what makes the ciphertext from this offset on.
+    pub(crate) fn sealed_put(&self, offset: u64) -> Option<SealedPut> {
+        let SealedFile { key, sha256, parts } = self.sealed.as_deref()?;
+        let part = usize::try_from(offset / MEDIA_PART_BYTES).ok()?;
+        let sha256 = if parts.is_empty() { sha256 } else { parts.get(part)? };
+        Some(SealedPut { key: key.clone(), bytes: self.bytes, sha256: sha256.clone() })
     }
 
     /// Returns the attachment as the message has it, once the file has been announced.
     pub fn media(&self) -> Option<Media> {
-        let About { name, width, height, duration_ms, thumbhash, waveform } = self.about.clone();
+        let About { name, width, height, duration_ms, thumbhash, waveform, thumbnail: _ } = self.about.clone();
         Some(Media {
             media_id: self.media_id.clone()?,
             mime: self.mime.clone(),
@@ -116,6 +200,37 @@ pub struct Put {
     pub url: String,
     /// The headers of the request, without others.
     pub headers: Vec<(String, String)>,
+    /// The bytes are of the ciphertext, which [`read`](SealedPut::read) makes from the file.
+    pub sealed: Option<SealedPut>,
+}
+
+/// How a part of a file is encrypted.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct SealedPut {
+    /// The key of the file.
+    pub key: Bytes,
+    /// The length of the file.
+    pub bytes: u64,
+    /// SHA-256 of the ciphertext that is put.
+    pub sha256: Digest,
+}
+
+impl SealedPut {
+    /// Returns this part of the ciphertext. `file`: the app's file.
+    ///
+    /// # Errors
+    /// The file can't be read. `InvalidData`: the file has changed. Its new bytes must not leave under the old key: both
+    /// together would give away the contents.
+    pub fn read(&self, file: &mut (impl Read + Seek), offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
+        let ciphertext = cipher(&self.key, self.bytes)?.read(file, offset, bytes)?;
+        let mut digest = FileDigest::new(bytes);
+        digest.update(&ciphertext);
+        if digest_of(digest.end())? == self.sha256 {
+            Ok(ciphertext)
+        } else {
+            Err(io::Error::new(ErrorKind::InvalidData, "the file is not what it was when it was announced"))
+        }
+    }
 }
 
 /// News of a [`Put`].

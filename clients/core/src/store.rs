@@ -9,8 +9,8 @@ mod memory;
 use serde::{Deserialize, Serialize};
 use wire::limits::PREVIEW_CHARS_MAX;
 use wire::{
-    Channel, Conversation, ConversationId, GroupMember, HistoryResult, Kind, LastMessage, Member, Message, Role, Seq,
-    Settings, Side, System, Target, UserId, direct_conversation_id,
+    Attached, Bytes, Channel, Conversation, ConversationId, GroupMember, HistoryResult, Kind, LastMessage, Media,
+    Member, Message, Role, Seq, Settings, Side, System, Target, UserId, direct_conversation_id,
 };
 use zeroize::Zeroizing;
 
@@ -177,9 +177,38 @@ impl Window {
 
 /// A message and the change entries of it that came, whichever came first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(from = "KeptFolded")]
 pub struct Folded {
     message: Option<Message>,
     changes: Changes,
+    /// The key of the file and the small image, which are read with no other message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<Box<File>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+struct File {
+    key: Option<Bytes>,
+    thumbnail: Option<Bytes>,
+}
+
+#[derive(Deserialize)]
+struct KeptFolded {
+    message: Option<Message>,
+    changes: Changes,
+    #[serde(default)]
+    file: Option<Box<File>>,
+}
+
+impl From<KeptFolded> for Folded {
+    fn from(KeptFolded { mut message, changes, file }: KeptFolded) -> Self {
+        if let Some(Attached::Clear(media)) = message.as_mut().and_then(|message| message.media.as_deref_mut())
+            && let Some(File { key, thumbnail }) = file.as_deref()
+        {
+            (media.key, media.thumbnail) = (key.clone(), thumbnail.clone());
+        }
+        Self { message, changes, file }
+    }
 }
 
 impl Folded {
@@ -203,7 +232,8 @@ impl Folded {
             && let Some(held) = self.message.as_mut().filter(|held| from_page || held.kind != Kind::Sealed)
         {
             // The server has no text of it.
-            return self.changes.apply(held);
+            self.changes.apply(held);
+            return self.keep_file();
         }
         if let Some(held) = self.message.take() {
             // A page that another member's device sees has no such id.
@@ -216,6 +246,7 @@ impl Folded {
         }
         self.changes.apply(&mut message);
         self.message = Some(message);
+        self.keep_file();
     }
 
     /// Takes a change entry of the message.
@@ -224,6 +255,13 @@ impl Folded {
         if let Some(message) = &mut self.message {
             self.changes.apply(message);
         }
+        self.keep_file();
+    }
+
+    fn keep_file(&mut self) {
+        let media = self.message.as_ref().and_then(|message| message.media.as_deref()?.clear());
+        let file = media.map(|Media { key, thumbnail, .. }| File { key: key.clone(), thumbnail: thumbnail.clone() });
+        self.file = file.filter(|file| file.key.is_some()).map(Box::new);
     }
 }
 

@@ -832,6 +832,7 @@ impl World {
             parts: vec![],
             about: About { name: FileName::parse("a.pdf").ok(), ..About::default() },
             media_id: None,
+            sealed: None,
         };
         let target = Target::User(user(peer));
         let outgoing = Outgoing::Message {

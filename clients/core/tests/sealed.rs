@@ -6,19 +6,21 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::Cursor;
 
 use pigeonhole_core::{
-    Ask, Core, Event, Input, Keeper, Keys, LinkId, MemStore, Moment, Outgoing, Output, Queued, Setup, State, Timing,
-    Unreadable, Why,
+    About, Ask, Core, Event, FileDigest, FileKey, FileOpener, Input, Keeper, Keys, LinkId, MemStore, Moment, Outgoing,
+    Output, Put, PutEnd, PutNews, Queued, SealedFile, Setup, Source, State, Timing, Unreadable, Upload, Why,
 };
 use serde_json::{Value, json};
 use wire::{
-    AckEntry, AckResult, Action, AddRequest, AddResult, ClaimKeysRequest, ClaimKeysResult, ClaimedDevice, ClaimedUser,
-    ClientMsgId, CommitRequest, CommitResult, ConversationId, DeviceId, DrainResult, EditRequest, GroupInfoResult,
-    GroupMember, HistoryRequest, HistoryResult, InboxResult, KeyDevice, KeyPackage, Kind, LeaveRequest, LeaveResult,
-    ListKeysResult, Member, MembersResult, Message, MessageId, PingResult, PublishKeysRequest, PublishKeysResult,
-    ReadResult, Refusal, Rekeyed, RemoveKeysResult, RemoveRequest, Reply, Request, Role, SendRequest, SendResult, Seq,
-    ServerEvent, Side, System, Target, Timestamp, UserId, direct_conversation_id, error_frame, reply_frame,
+    AckEntry, AckResult, Action, AddRequest, AddResult, Attached, ClaimKeysRequest, ClaimKeysResult, ClaimedDevice,
+    ClaimedUser, ClientMsgId, CommitRequest, CommitResult, ConversationId, DeviceId, DrainResult, EditRequest,
+    FileName, GroupInfoResult, GroupMember, HistoryRequest, HistoryResult, InboxResult, KeyDevice, KeyPackage, Kind,
+    LeaveRequest, LeaveResult, ListKeysResult, MediaId, Member, MembersResult, Message, MessageId, MimeType,
+    PingResult, PublishKeysRequest, PublishKeysResult, ReadResult, Refusal, Rekeyed, RemoveKeysResult, RemoveRequest,
+    Reply, Request, Role, SealedMedia, SendRequest, SendResult, Seq, ServerEvent, Side, System, Target, Timestamp,
+    UploadRequest, UploadResult, UploadedResult, UserId, direct_conversation_id, error_frame, reply_frame,
 };
 
 /// Small, so that there are several pages.
@@ -45,6 +47,19 @@ fn chat() -> ConversationId {
     direct_conversation_id(&user("alice"), &user("bob"))
 }
 
+/// An upload: its announced length and digest, and its bytes.
+struct Object {
+    bytes: u64,
+    sha256: wire::Digest,
+    put: Option<Vec<u8>>,
+    is_attached: bool,
+}
+
+/// The app's file at this path.
+fn file_at(path: &std::path::Path) -> Vec<u8> {
+    path.to_str().unwrap().repeat(40).into_bytes()
+}
+
 struct KeysOf {
     credential: wire::Bytes,
     packages: VecDeque<KeyPackage>,
@@ -54,6 +69,7 @@ struct KeysOf {
 
 #[derive(Default)]
 struct Server {
+    objects: BTreeMap<MediaId, Object>,
     log: Vec<Message>,
     epoch: u64,
     birth_seq: Seq,
@@ -153,7 +169,15 @@ impl Server {
 
     fn reply(&mut self, user: &UserId, device: &DeviceId, action: Action) -> Result<Reply, Refusal> {
         Ok(match action {
-            Action::Send(SendRequest { client_msg_id, kind, body, epoch, silent, .. }) => {
+            Action::Upload(request) => self.upload(request)?.into(),
+            Action::Uploaded(request) => {
+                let object = self.objects.get(&request.media_id).ok_or(Refusal::Gone)?;
+                if object.put.is_none() {
+                    return Err(Refusal::NotReady);
+                }
+                UploadedResult { media_id: request.media_id }.into()
+            }
+            Action::Send(SendRequest { client_msg_id, kind, body, epoch, silent, media, .. }) => {
                 assert_eq!(kind, Kind::Sealed, "a message leaves in the clear");
                 if let Some(stored) = self.stored(user, &client_msg_id) {
                     return Ok(stored.into());
@@ -165,7 +189,8 @@ impl Server {
                     self.refused += 1;
                     return Err(self.stale());
                 }
-                let entry = Message { kind, client_msg_id: Some(client_msg_id), epoch, silent, ..text(body) };
+                let media = media.map(|media| self.attach(media.media_id().clone())).transpose()?.map(Box::new);
+                let entry = Message { kind, client_msg_id: Some(client_msg_id), epoch, silent, media, ..text(body) };
                 self.append(user, entry).into()
             }
             Action::Commit(request) => self.commit(user, request)?.into(),
@@ -237,6 +262,42 @@ impl Server {
             }
             _ => panic!("no client asks for it: {action:?}"),
         })
+    }
+
+    fn upload(&mut self, request: UploadRequest) -> Result<UploadResult, Refusal> {
+        let media_id = match request {
+            UploadRequest::Again { media_id } => media_id,
+            UploadRequest::New(new) => {
+                assert_eq!((new.kind, new.mime), (Kind::Sealed, None), "a file leaves in the clear");
+                assert!(self.epoch > 0, "a file is uploaded before the conversation is encrypted");
+                let media_id = MediaId::parse(&format!("m_{}", self.objects.len())).unwrap();
+                let object = Object { bytes: new.bytes, sha256: new.sha256, put: None, is_attached: false };
+                self.objects.insert(media_id.clone(), object);
+                media_id
+            }
+            UploadRequest::Copy { .. } => panic!("nobody copies here"),
+        };
+        let object = self.objects.get(&media_id).ok_or(Refusal::Gone)?;
+        let url = object.put.is_none().then(|| media_id.to_string());
+        Ok(UploadResult { media_id, url, headers: BTreeMap::new(), parts: vec![], expires_at: Timestamp::default() })
+    }
+
+    fn attach(&mut self, media_id: MediaId) -> Result<Attached, Refusal> {
+        let object = self.objects.get_mut(&media_id).filter(|object| object.put.is_some() && !object.is_attached);
+        let object = object.ok_or(Refusal::Gone)?;
+        object.is_attached = true;
+        Ok(Attached::Sealed(SealedMedia { media_id, bytes: Some(object.bytes) }))
+    }
+
+    /// The announcement of a file that no message has expires.
+    fn expire(&mut self) {
+        let ids: Vec<MediaId> = self.objects.keys().cloned().collect();
+        for id in ids {
+            let fresh = MediaId::parse(&format!("{id}_gone")).unwrap();
+            if let Some(object) = self.objects.remove(&id) {
+                self.objects.insert(if object.is_attached { id } else { fresh }, object);
+            }
+        }
     }
 
     fn acknowledge(&mut self, user: &UserId, marks: &[AckEntry]) {
@@ -449,6 +510,7 @@ struct Device {
     up: VecDeque<String>,
     down: VecDeque<String>,
     inputs: Vec<Input>,
+    puts: VecDeque<(ClientMsgId, Put)>,
     wake_at: Option<Moment>,
     /// The `seq`s of events, over all runs.
     told: Vec<Seq>,
@@ -472,6 +534,7 @@ impl Device {
             up: VecDeque::new(),
             down: VecDeque::new(),
             inputs: vec![],
+            puts: VecDeque::new(),
             wake_at: Some(Moment::default()),
             told: vec![],
             unreadable: vec![],
@@ -492,6 +555,7 @@ impl Device {
         self.up.clear();
         self.down.clear();
         self.inputs.clear();
+        self.puts.clear();
     }
 
     fn cut(&mut self) {
@@ -523,6 +587,7 @@ impl Device {
                     self.up.clear();
                     self.down.clear();
                 }
+                Output::Put { client_msg_id, put } => self.puts.push_back((client_msg_id, put)),
                 Output::Load { load, what } => {
                     let found = Box::new(self.store.load(&what));
                     self.inputs.push(Input::Loaded { load, found });
@@ -545,7 +610,7 @@ impl Device {
     fn texts(&self) -> Vec<(Seq, String)> {
         let all = self.store.window(&chat(), Side::Newest, usize::MAX).messages;
         all.into_iter()
-            .filter(|message| message.kind == Kind::Text)
+            .filter(|message| matches!(message.kind, Kind::Text | Kind::File))
             .map(|message| (message.seq, message.body))
             .collect()
     }
@@ -580,8 +645,47 @@ impl World {
             Target::User(peer)
         };
         self.written.insert(id.clone(), (device.user.clone(), body.clone()));
-        let outgoing = Outgoing::Message { target, body, reply_to: None, mentions: vec![], media: None };
+        let media = (self.rng.u8(..3) == 0).then(|| Box::new(upload(&format!("canary-{id}"))));
+        let outgoing = Outgoing::Message { target, body, reply_to: None, mentions: vec![], media };
         self.keep(at, &id, outgoing);
+    }
+
+    /// The store of objects takes the next PUT of a device.
+    fn put(&mut self, at: usize, is_lost: bool) {
+        let device = &mut self.devices[at];
+        let Some((client_msg_id, put)) = device.puts.pop_front() else { return };
+        let sealed = put.sealed.expect("a file leaves in the clear");
+        let bytes = sealed.read(&mut Cursor::new(file_at(&put.path)), put.offset, put.bytes).unwrap();
+        assert!(!bytes.windows(6).any(|six| six == b"canary"), "an object has a text");
+        let mut digest = FileDigest::new(bytes.len() as u64);
+        digest.update(&bytes);
+        let media_id = MediaId::parse(&put.url).unwrap();
+        let end = match self.server.objects.get_mut(&media_id) {
+            _ if is_lost => PutEnd::Lost,
+            None => PutEnd::Status(403),
+            Some(object) => {
+                assert_eq!(object.bytes, bytes.len() as u64);
+                assert_eq!(object.sha256.as_str(), wire::Bytes::from(digest.end().to_vec()).to_text());
+                object.put = Some(bytes);
+                PutEnd::Status(200)
+            }
+        };
+        device.inputs.push(Input::Put { client_msg_id, news: PutNews::Ended(end) });
+        device.turn(self.now, None);
+    }
+
+    /// Opens each file that a device has, as the app downloads it.
+    fn check_files(&self, device: &Device) {
+        for message in device.store.window(&chat(), Side::Newest, usize::MAX).messages {
+            let Some(Attached::Clear(media)) = message.media.as_deref() else { continue };
+            let object = self.server.objects[&media.media_id].put.as_ref().unwrap();
+            let key = FileKey::new(media.key.as_ref().unwrap().as_slice().try_into().unwrap());
+            let sha256 = wire::Bytes::parse(media.sha256.as_str()).unwrap().as_slice().try_into().unwrap();
+            let mut opener = FileOpener::new(&key, media.bytes, sha256).unwrap();
+            let file = opener.push(object).unwrap();
+            opener.end().unwrap();
+            assert_eq!(file, file_at(media.name.as_ref().unwrap().as_str().as_ref()));
+        }
     }
 
     /// Edits the newest own message that the device has.
@@ -657,10 +761,15 @@ impl World {
             42..44 => self.up(at, false, true),
             44..84 => self.down(at, false, crash),
             84..86 => self.down(at, true, crash),
-            86..91 => self.write(at),
+            86..90 => self.write(at),
+            90 => self.server.expire(),
             91..93 => self.edit(at),
             93..95 => self.devices[at].cut(),
-            95..98 => self.devices[at].open(),
+            95..97 => self.devices[at].open(),
+            97 => {
+                let is_lost = self.rng.bool();
+                self.put(at, is_lost);
+            }
             _ => self.now += std::time::Duration::from_millis(self.rng.u64(..8_000)),
         }
     }
@@ -674,8 +783,10 @@ impl World {
                 while !self.devices[at].inputs.is_empty()
                     || !self.devices[at].up.is_empty()
                     || !self.devices[at].down.is_empty()
+                    || !self.devices[at].puts.is_empty()
                 {
                     is_quiet = false;
+                    self.put(at, false);
                     while !self.devices[at].up.is_empty() {
                         self.up(at, false, false);
                     }
@@ -724,6 +835,23 @@ impl World {
         assert_eq!(told.len(), device.told.len(), "an entry was told twice");
         let unreadable: Vec<_> = device.unreadable.iter().filter(|(seq, _)| *seq > from).collect();
         assert_eq!(unreadable, Vec::<&(Seq, Unreadable)>::new(), "{} {}", device.user, device.id);
+        self.check_files(device);
+    }
+}
+
+fn upload(path: &str) -> Upload {
+    let file = file_at(path.as_ref());
+    let sealed = SealedFile::of(&mut Cursor::new(&file), file.len() as u64).unwrap();
+    Upload {
+        source: Source::File(path.into()),
+        kind: Kind::File,
+        mime: MimeType::parse("application/canary").unwrap(),
+        bytes: file.len() as u64,
+        sha256: wire::Digest::parse(&format!("{}=", "A".repeat(43))).unwrap(),
+        parts: vec![],
+        about: About { name: FileName::parse(path).ok(), ..About::default() },
+        media_id: None,
+        sealed: Some(Box::new(sealed)),
     }
 }
 
@@ -871,23 +999,45 @@ fn a_message_to_a_user_without_keys_fails_and_leaves_in_no_form() {
 }
 
 #[test]
-fn a_file_for_a_user_fails_before_the_server_hears_of_it() {
+fn a_file_that_an_earlier_version_kept_in_the_clear_fails_before_the_server_hears_of_it() {
     let mut world = World::new(4);
     let (alice, bob) = two();
     world.devices = vec![Device::new("alice", "phone", &alice), Device::new("bob", "phone", &bob)];
     world.settle();
-    let fields = json!({"source": {"file": "canary.bin"}, "kind": "file", "mime": "text/plain", "bytes": 6,
-        "sha256": "A".repeat(43) + "=", "name": "canary.bin"});
-    let upload = Some(Box::new(serde_json::from_value(fields).unwrap()));
+    let media = Some(Box::new(Upload { sealed: None, ..upload("canary.bin") }));
     let target = Target::User(user("bob"));
-    world.keep(
-        0,
-        "f1",
-        Outgoing::Message { target, body: String::new(), reply_to: None, mentions: vec![], media: upload },
-    );
+    world.keep(0, "f1", Outgoing::Message { target, body: String::new(), reply_to: None, mentions: vec![], media });
     world.settle();
     let refused = world.devices[0].store.saved().refused;
     assert_eq!(refused.iter().map(|(_, code)| &**code).collect::<Vec<_>>(), ["encryption_required"]);
+}
+
+#[test]
+fn a_first_file_waits_for_the_birth_and_is_uploaded_again_once_it_has_expired() {
+    let mut world = World::new(4);
+    let (alice, bob) = two();
+    world.devices = vec![Device::new("alice", "phone", &alice), Device::new("bob", "phone", &bob)];
+    world.settle();
+    let media = Some(Box::new(upload("canary-f1")));
+    let target = Target::User(user("bob"));
+    world.written.insert("f1".to_owned(), (user("alice"), "canary".to_owned()));
+    let outgoing = Outgoing::Message { target, body: "canary".to_owned(), reply_to: None, mentions: vec![], media };
+    world.keep(0, "f1", outgoing);
+    // The send leaves, and its upload has expired: the bytes that name it are sealed again.
+    while !world.devices[0].up.iter().any(|frame| frame.contains(r#""kind":"sealed","body""#)) {
+        world.up(0, false, false);
+        world.down(0, false, None);
+        world.put(0, false);
+    }
+    world.server.expire();
+    world.settle();
+    assert_eq!(world.server.objects.len(), 2);
+    let entry = world.server.log.iter().find(|entry| entry.kind == Kind::Sealed).unwrap();
+    assert!(!entry.silent, "a file counts");
+    for device in &world.devices {
+        world.check(device, Seq::ZERO);
+        assert_eq!(device.texts().len(), 1);
+    }
 }
 
 #[test]

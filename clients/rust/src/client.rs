@@ -54,6 +54,8 @@ pub struct Client {
     /// The folder of downloaded attachments, next to the store.
     #[cfg(feature = "media")]
     files: Option<Arc<PathBuf>>,
+    #[cfg(feature = "media")]
+    is_encrypted: bool,
     pub(crate) me: UserId,
 }
 
@@ -96,6 +98,8 @@ impl Client {
         }
         let (stats_tx, stats_rx) = watch::channel(Stats::default());
         let device_id = DeviceId::parse(&device_id).map_err(|error| Error::Config(format!("the device id {error}")))?;
+        #[cfg(feature = "media")]
+        let is_encrypted = keys.is_some();
         let keyring = keys.map(|keys| keys.keyring(&me, device_id, &mut saved)).transpose()?;
         let core = Core::new(Setup { me: me.clone(), timing, keeper, saved, keyring }, fastrand::u64(..));
         let messages = if keeper == Keeper::Store { kept.clone() } else { Kept::default() };
@@ -108,6 +112,8 @@ impl Client {
             messages,
             #[cfg(feature = "media")]
             files,
+            #[cfg(feature = "media")]
+            is_encrypted,
             me,
         };
         Ok((client, Events { event_rx, command_tx: weak_command_tx, last: None }))
@@ -141,7 +147,7 @@ impl Client {
     pub async fn send_media(&self, target: Target, attachment: Attachment) -> Result<Sent, Error> {
         attachment.check(&target)?;
         let draft = attachment.draft.clone();
-        let upload = crate::transfer::announce(attachment).await?;
+        let upload = crate::transfer::announce(attachment, self.is_encrypted).await?;
         self.message(target, draft, Some(upload)).await
     }
 
@@ -181,7 +187,7 @@ impl Client {
             });
         };
         let http = crate::transfer::http().map_err(|error| Error::File(error.to_string()))?;
-        let mut fetch = Fetch::new(media, &to).map_err(unwritable)?;
+        let mut fetch = Fetch::new(media, &to)?;
         let mut url = self.url_of(&media.media_id).await?;
         for tries in 1.. {
             match fetch.try_once(&http, &url).await? {

@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use data_encoding::BASE64;
 use futures_util::stream;
-use pigeonhole_core::{Put, PutEnd, Source, Upload};
+use pigeonhole_core::{
+    FileDigest, FileKey, FileOpener, Put, PutEnd, SealedFile, SealedPut, Source, Upload, sealed_file_bytes,
+};
 use reqwest::header::{CONTENT_LENGTH, RANGE};
 use reqwest::{Body, StatusCode};
-use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
-use wire::limits::{MEDIA_PART_BYTES, MEDIA_WHOLE_BYTES_MAX};
+use wire::limits::MEDIA_WHOLE_BYTES_MAX;
 use wire::{Digest, Media};
 
 use crate::Error;
@@ -34,53 +35,17 @@ pub(crate) fn http() -> reqwest::Result<reqwest::Client> {
     reqwest::Client::builder().connect_timeout(CONNECT_WAIT).build()
 }
 
-/// SHA-256 as the protocol has it: of the whole, or above 16 MiB of the digests of its parts.
-struct Hash {
-    in_parts: bool,
-    part: Sha256,
-    left: u64,
-    parts: Vec<[u8; 32]>,
-}
-
-impl Hash {
-    fn new(bytes: u64) -> Self {
-        let in_parts = bytes > MEDIA_WHOLE_BYTES_MAX;
-        Self { in_parts, part: Sha256::new(), left: MEDIA_PART_BYTES, parts: Vec::new() }
-    }
-
-    fn update(&mut self, mut bytes: &[u8]) {
-        while self.in_parts && bytes.len() as u64 >= self.left {
-            let (part, rest) = bytes.split_at(usize::try_from(self.left).unwrap_or(bytes.len()));
-            self.part.update(part);
-            self.parts.push(self.part.finalize_reset().into());
-            (self.left, bytes) = (MEDIA_PART_BYTES, rest);
-        }
-        self.part.update(bytes);
-        self.left -= if self.in_parts { bytes.len() as u64 } else { 0 };
-    }
-
-    /// The digest, and those of the parts.
-    fn end(mut self) -> (String, Vec<String>) {
-        if !self.in_parts {
-            return (BASE64.encode(&self.part.finalize()), Vec::new());
-        }
-        if self.left < MEDIA_PART_BYTES {
-            self.parts.push(self.part.finalize_reset().into());
-        }
-        let whole = Sha256::digest(self.parts.concat());
-        (BASE64.encode(&whole), self.parts.iter().map(|part| BASE64.encode(part)).collect())
-    }
-}
-
 /// Reads all of the file, for what is announced of it.
-pub(crate) async fn announce(attachment: Attachment) -> Result<Upload, Error> {
+///
+/// `is_sealed`: the message may have to leave encrypted.
+pub(crate) async fn announce(attachment: Attachment, is_sealed: bool) -> Result<Upload, Error> {
     let read = spawn_blocking(move || {
         let Attachment { path, kind, mime, about, .. } = attachment;
         let unreadable = |error: io::Error| Error::File(format!("{}: {error}", path.display()));
         let mut file = File::open(&path).map_err(unreadable)?;
         let bytes = file.metadata().map_err(unreadable)?.len();
         check_length(&path, bytes)?;
-        let mut hash = Hash::new(bytes);
+        let mut hash = FileDigest::new(bytes);
         let (mut chunk, mut read) = (vec![0; CHUNK_BYTES], 0);
         loop {
             let count = file.read(&mut chunk).map_err(unreadable)?;
@@ -93,20 +58,21 @@ pub(crate) async fn announce(attachment: Attachment) -> Result<Upload, Error> {
         if read != bytes {
             return Err(Error::File(format!("{} changes while it is read", path.display())));
         }
-        let (sha256, parts) = hash.end();
-        let digest = |text: &String| Digest::parse(text).map_err(|error| Error::File(error.to_string()));
-        let parts = parts.iter().map(digest).collect::<Result<_, _>>()?;
+        let (sha256, parts) = hash.end_in_parts();
+        let digest = |sha256| Digest::parse(&BASE64.encode(sha256)).map_err(|error| Error::File(error.to_string()));
+        let parts = parts.iter().map(|part| digest(part)).collect::<Result<_, _>>()?;
+        let sealed = is_sealed.then(|| SealedFile::of(&mut file, bytes)).transpose().map_err(unreadable)?.map(Box::new);
         // Where it is, wherever the app is started from the next time.
         let source = Source::File(std::path::absolute(&path).unwrap_or(path));
-        Ok(Upload { source, kind, mime, bytes, sha256: digest(&sha256)?, parts, about, media_id: None })
+        Ok(Upload { source, kind, mime, bytes, sha256: digest(&sha256)?, parts, about, media_id: None, sealed })
     });
     read.await.map_err(|error| Error::File(error.to_string()))?
 }
 
 /// Reads these bytes of the file and uploads them. Calls `progress` with the number of bytes sent.
 pub(crate) async fn put(http: reqwest::Client, put: Put, progress: impl Fn(u64) + Send + Sync + 'static) -> PutEnd {
-    let Put { path, offset, bytes, url, headers } = put;
-    let read = spawn_blocking(move || read_range(&path, offset, bytes)).await;
+    let Put { path, offset, bytes, url, headers, sealed } = put;
+    let read = spawn_blocking(move || read_range(&path, offset, bytes, sealed.as_ref())).await;
     let chunks = match read {
         Ok(Ok(chunks)) => chunks,
         Ok(Err(error)) if is_final(&error) => return PutEnd::Unreadable(error.to_string()),
@@ -140,9 +106,11 @@ pub(crate) async fn put(http: reqwest::Client, put: Put, progress: impl Fn(u64) 
     }
 }
 
-/// Returns whether a retry can't help: the file is gone or shorter than it was, or the request is impossible.
+/// Returns whether a retry can't help: the file is gone or not what it was, or the request is impossible.
 fn is_final(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof | ErrorKind::InvalidInput)
+    use ErrorKind::{InvalidData, InvalidInput, NotFound, UnexpectedEof};
+
+    matches!(error.kind(), NotFound | UnexpectedEof | InvalidInput | InvalidData)
 }
 
 /// Until nothing at all has gone out for too long.
@@ -153,12 +121,16 @@ async fn silence(mut sent_rx: watch::Receiver<u64>) {
 }
 
 /// Reads the range in chunks. The range is at most one part, which fits into a phone's memory.
-fn read_range(path: &Path, offset: u64, bytes: u64) -> io::Result<Vec<Vec<u8>>> {
+fn read_range(path: &Path, offset: u64, bytes: u64, sealed: Option<&SealedPut>) -> io::Result<Vec<Vec<u8>>> {
     if bytes > MEDIA_WHOLE_BYTES_MAX {
         let problem = "the server wants more at once than the protocol allows";
         return Err(io::Error::new(ErrorKind::InvalidInput, problem));
     }
     let mut file = File::open(path)?;
+    if let Some(sealed) = sealed {
+        let ciphertext = sealed.read(&mut file, offset, bytes)?;
+        return Ok(ciphertext.chunks(CHUNK_BYTES).map(<[u8]>::to_vec).collect());
+    }
     file.seek(SeekFrom::Start(offset))?;
     let mut left = usize::try_from(bytes).map_err(io::Error::other)?;
     let mut chunks = Vec::new();
@@ -175,9 +147,53 @@ fn read_range(path: &Path, offset: u64, bytes: u64) -> io::Result<Vec<Vec<u8>>> 
 pub(crate) struct Fetch {
     part: PathBuf,
     file: Option<File>,
-    hash: Option<Hash>,
+    check: Option<Check>,
     done: u64,
     media: Media,
+}
+
+/// The check of a download, which opens what is encrypted.
+enum Check {
+    Clear(FileDigest),
+    Sealed(Box<FileOpener>),
+}
+
+impl Check {
+    fn new(media: &Media) -> Result<Self, Error> {
+        let Some(key) = &media.key else { return Ok(Self::Clear(FileDigest::new(media.bytes))) };
+        let sha256 = BASE64.decode(media.sha256.as_str().as_bytes()).unwrap_or_default();
+        let (Ok(key), Ok(sha256)) = (key.as_slice().try_into(), sha256.try_into()) else { return Err(other_file()) };
+        let opener = FileOpener::new(&FileKey::new(key), media.bytes, sha256).map_err(|_| other_file())?;
+        Ok(Self::Sealed(Box::new(opener)))
+    }
+
+    /// Takes the next bytes, and returns those of the file. An encrypted file comes by verified MiBs.
+    fn take(&mut self, bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
+        match self {
+            Self::Clear(digest) => digest.update(&bytes),
+            Self::Sealed(opener) => return opener.push(&bytes).map_err(|_| other_file()),
+        }
+        Ok(bytes)
+    }
+
+    fn end(self, media: &Media) -> Result<(), Error> {
+        match self {
+            Self::Clear(digest) => {
+                let is_it = BASE64.encode(&digest.end()) == media.sha256.as_str();
+                if is_it { Ok(()) } else { Err(other_file()) }
+            }
+            Self::Sealed(opener) => opener.end().map_err(|_| other_file()),
+        }
+    }
+}
+
+fn other_file() -> Error {
+    Error::File("it is not what the message says".to_owned())
+}
+
+/// Returns how many bytes a download has.
+fn stored_bytes(media: &Media) -> u64 {
+    media.key.as_ref().and_then(|_| sealed_file_bytes(media.bytes)).unwrap_or(media.bytes)
 }
 
 /// How a try to fetch it ended.
@@ -190,13 +206,14 @@ pub(crate) enum Fetched {
 }
 
 impl Fetch {
-    pub(crate) fn new(media: &Media, to: &Path) -> io::Result<Self> {
+    pub(crate) fn new(media: &Media, to: &Path) -> Result<Self, Error> {
+        let check = Some(Check::new(media)?);
         let mut part = to.as_os_str().to_owned();
         // Another download may write to the same place, and no file of the user's is in the way.
         part.push(format!(".{:016x}.part", fastrand::u64(..)));
         let part = PathBuf::from(part);
-        let file = private::create_new(&part)?;
-        Ok(Self { part, file: Some(file), hash: Some(Hash::new(media.bytes)), done: 0, media: media.clone() })
+        let file = Some(private::create_new(&part).map_err(unwritable)?);
+        Ok(Self { part, file, check, done: 0, media: media.clone() })
     }
 
     pub(crate) async fn try_once(&mut self, http: &reqwest::Client, url: &str) -> Result<Fetched, Error> {
@@ -221,7 +238,9 @@ impl Fetch {
         loop {
             match timeout(SILENCE_MAX, response.chunk()).await {
                 Ok(Ok(Some(bytes))) => self.write(bytes.to_vec()).await?,
-                Ok(Ok(None)) if self.done < self.media.bytes => return Ok(Fetched::Broken("it ends early".to_owned())),
+                Ok(Ok(None)) if self.done < stored_bytes(&self.media) => {
+                    return Ok(Fetched::Broken("it ends early".to_owned()));
+                }
                 Ok(Ok(None)) => return Ok(Fetched::All),
                 Ok(Err(error)) => return broken(error),
                 Err(elapsed) => return silent(elapsed),
@@ -231,36 +250,33 @@ impl Fetch {
 
     fn begin_again(&mut self) -> Result<(), Error> {
         self.file = Some(private::create(&self.part).map_err(unwritable)?);
-        (self.hash, self.done) = (Some(Hash::new(self.media.bytes)), 0);
+        (self.check, self.done) = (Some(Check::new(&self.media)?), 0);
         Ok(())
     }
 
     async fn write(&mut self, bytes: Vec<u8>) -> Result<(), Error> {
         self.done += bytes.len() as u64;
-        if self.done > self.media.bytes {
+        if self.done > stored_bytes(&self.media) {
             return Err(Error::File("there is more of it than the message says".to_owned()));
         }
-        let (Some(mut file), Some(mut hash)) = (self.file.take(), self.hash.take()) else {
+        let (Some(mut file), Some(mut check)) = (self.file.take(), self.check.take()) else {
             return Err(Error::File("it can't be written".to_owned()));
         };
         let written = spawn_blocking(move || {
-            file.write_all(&bytes)?;
-            hash.update(&bytes);
-            Ok((file, hash))
+            file.write_all(&check.take(bytes)?).map_err(unwritable)?;
+            Ok::<_, Error>((file, check))
         });
-        let (file, hash) = written.await.map_err(io::Error::other).and_then(|it| it).map_err(unwritable)?;
-        (self.file, self.hash) = (Some(file), Some(hash));
+        let (file, check) = written.await.map_err(|error| Error::File(error.to_string()))??;
+        (self.file, self.check) = (Some(file), Some(check));
         Ok(())
     }
 
     /// Moves the file to its destination, if its size and digest match the message.
     pub(crate) fn end(mut self, to: &Path) -> Result<(), Error> {
-        let (Some(file), Some(hash)) = (self.file.take(), self.hash.take()) else {
+        let (Some(file), Some(check)) = (self.file.take(), self.check.take()) else {
             return Err(Error::File("it can't be written".to_owned()));
         };
-        if hash.end().0 != self.media.sha256.as_str() {
-            return Err(Error::File("it is not what the message says".to_owned()));
-        }
+        check.end(&self.media)?;
         file.sync_all().and_then(|()| std::fs::rename(&self.part, to)).map_err(unwritable)
     }
 }
@@ -279,35 +295,11 @@ pub(crate) fn unwritable(error: io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use sha2::{Digest as _, Sha256};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
     use super::*;
-
-    const MIB: usize = 1024 * 1024;
-
-    fn hashed(bytes: &[u8], chunk: usize) -> (String, Vec<String>) {
-        let mut hash = Hash::new(bytes.len() as u64);
-        bytes.chunks(chunk).for_each(|chunk| hash.update(chunk));
-        hash.end()
-    }
-
-    #[test]
-    fn what_is_large_is_hashed_by_its_parts_however_it_is_read() {
-        let bytes: Vec<u8> = (0..=16 * MIB).map(|at| u8::try_from(at % 251).unwrap()).collect();
-        let whole = &bytes[..16 * MIB];
-        assert_eq!(hashed(whole, MIB + 7), (BASE64.encode(&Sha256::digest(whole)), vec![]));
-        let digests: Vec<_> = bytes.chunks(8 * MIB).map(Sha256::digest).collect();
-        let parts: Vec<String> = digests.iter().map(|digest| BASE64.encode(digest)).collect();
-        assert_eq!(parts.len(), 3);
-        let of_all = BASE64.encode(&Sha256::digest(digests.concat()));
-        for chunk in [MIB + 7, 8 * MIB, 64 * 1024, bytes.len()] {
-            assert_eq!(hashed(&bytes, chunk), (of_all.clone(), parts.clone()), "{chunk}");
-        }
-        // Parts that fill it.
-        let even = [&bytes[..16 * MIB], &bytes[..8 * MIB]].concat();
-        assert_eq!(hashed(&even, MIB).1.len(), 3);
-    }
 
     /// Starts a server that replies to each connection with the next response, and returns the requests.
     async fn server(answers: Vec<&'static str>) -> (String, tokio::task::JoinHandle<Vec<String>>) {
@@ -358,7 +350,7 @@ mod tests {
         let path = place("put");
         std::fs::write(&path, b"some bytes and more").unwrap();
         let headers = vec![("If-None-Match".to_owned(), "*".to_owned())];
-        let one = Put { path: path.clone(), offset: 5, bytes: 5, url: url.clone(), headers };
+        let one = Put { path: path.clone(), offset: 5, bytes: 5, url: url.clone(), headers, sealed: None };
         assert_eq!(put(http().unwrap(), one.clone(), |_| {}).await, PutEnd::Status(412));
         let asked = serving.await.unwrap().remove(0);
         assert!(asked.starts_with("put /object ") && asked.ends_with("\r\n\r\nbytes"), "{asked}");
@@ -372,8 +364,14 @@ mod tests {
     async fn only_a_file_that_is_gone_or_shorter_will_never_be_read() {
         let path = place("unread");
         std::fs::write(&path, b"some bytes").unwrap();
-        let one =
-            Put { path: path.clone(), offset: 5, bytes: 5, url: "http://127.0.0.1:1/".to_owned(), headers: vec![] };
+        let one = Put {
+            path: path.clone(),
+            offset: 5,
+            bytes: 5,
+            url: "http://127.0.0.1:1/".to_owned(),
+            headers: vec![],
+            sealed: None,
+        };
         let end = async |one: Put| put(http().unwrap(), one, |_| {}).await;
         assert!(matches!(end(Put { bytes: 50, ..one.clone() }).await, PutEnd::Unreadable(_)));
         let too_much = Put { bytes: MEDIA_WHOLE_BYTES_MAX + 1, ..one.clone() };

@@ -1,5 +1,7 @@
 //! The bytes of a sealed attachment: padded, in segments, each by AES-256-GCM.
 
+use std::io::{self, Read, Seek, SeekFrom};
+
 use aes_gcm::aead::{AeadInOut, KeyInit, Nonce};
 use aes_gcm::{Aes256Gcm, Key};
 use sha2::{Digest, Sha256};
@@ -106,6 +108,35 @@ impl FileCipher {
         Ok(ciphertext)
     }
 
+    /// Returns these bytes of the ciphertext. `file`: the file in the clear.
+    pub fn read(&self, file: &mut (impl Read + Seek), offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
+        let place = |at: u64| usize::try_from(at).map_err(io::Error::other);
+        let whole = SEGMENT_BYTES + TAG_BYTES;
+        let (mut next, mut ciphertext) = (offset / whole, Vec::new());
+        let skipped = place(offset % whole)?;
+        let end = skipped + place(bytes)?;
+        while ciphertext.len() < end {
+            let mut plaintext = vec![0; place(self.plaintext_bytes(next))?];
+            file.seek(SeekFrom::Start(next.saturating_mul(SEGMENT_BYTES)))?;
+            file.read_exact(&mut plaintext)?;
+            ciphertext.extend(self.seal(next, plaintext).map_err(io::Error::other)?);
+            next += 1;
+        }
+        ciphertext.truncate(end);
+        ciphertext.drain(..skipped);
+        Ok(ciphertext)
+    }
+
+    /// Returns the digest of the ciphertext, and those of its parts, as an `upload` has them. `file`: the file in the clear.
+    pub fn digest(&self, file: &mut (impl Read + Seek)) -> io::Result<([u8; 32], Vec<[u8; 32]>)> {
+        let mut digest = FileDigest::new(self.padded + self.segments() * TAG_BYTES);
+        for segment in 0..self.segments() {
+            let offset = segment * (SEGMENT_BYTES + TAG_BYTES);
+            digest.update(&self.read(file, offset, self.ciphertext_bytes(segment))?);
+        }
+        Ok(digest.end_in_parts())
+    }
+
     fn padded_in(&self, segment: u64) -> u64 {
         self.padded.saturating_sub(segment.saturating_mul(SEGMENT_BYTES)).min(SEGMENT_BYTES)
     }
@@ -168,14 +199,14 @@ pub struct FileDigest {
     in_parts: bool,
     part: Sha256,
     left: u64,
-    parts: Sha256,
+    parts: Vec<[u8; 32]>,
 }
 
 impl FileDigest {
     /// Begins the digest of this many bytes.
     pub fn new(bytes: u64) -> Self {
         let in_parts = bytes > MEDIA_WHOLE_BYTES_MAX;
-        Self { in_parts, part: Sha256::new(), left: MEDIA_PART_BYTES, parts: Sha256::new() }
+        Self { in_parts, part: Sha256::new(), left: MEDIA_PART_BYTES, parts: Vec::new() }
     }
 
     /// Takes the next bytes.
@@ -183,7 +214,7 @@ impl FileDigest {
         while self.in_parts && bytes.len() as u64 >= self.left {
             let (part, rest) = bytes.split_at(usize::try_from(self.left).unwrap_or(bytes.len()));
             self.part.update(part);
-            self.parts.update(self.part.finalize_reset());
+            self.parts.push(self.part.finalize_reset().into());
             (self.left, bytes) = (MEDIA_PART_BYTES, rest);
         }
         self.part.update(bytes);
@@ -191,14 +222,19 @@ impl FileDigest {
     }
 
     /// Returns the digest.
-    pub fn end(mut self) -> [u8; 32] {
+    pub fn end(self) -> [u8; 32] {
+        self.end_in_parts().0
+    }
+
+    /// Returns the digest, and those of the parts.
+    pub fn end_in_parts(mut self) -> ([u8; 32], Vec<[u8; 32]>) {
         if !self.in_parts {
-            return self.part.finalize().into();
+            return (self.part.finalize().into(), Vec::new());
         }
         if self.left < MEDIA_PART_BYTES {
-            self.parts.update(self.part.finalize());
+            self.parts.push(self.part.finalize_reset().into());
         }
-        self.parts.finalize().into()
+        (Sha256::digest(self.parts.concat()).into(), self.parts)
     }
 }
 
@@ -316,7 +352,26 @@ mod tests {
         let mut digest = FileDigest::new(bytes.len() as u64);
         bytes.chunks(3_000_001).for_each(|piece| digest.update(piece));
         let parts: Vec<_> = bytes.chunks(usize::try_from(MEDIA_PART_BYTES).unwrap()).map(Sha256::digest).collect();
-        assert_eq!(digest.end()[..], Sha256::digest(parts.concat())[..]);
+        let (whole, of_parts) = digest.end_in_parts();
+        assert_eq!(whole[..], Sha256::digest(parts.concat())[..]);
+        assert_eq!(of_parts, parts.into_iter().map(<[u8; 32]>::from).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn any_range_of_the_ciphertext_is_read_from_the_file_in_the_clear() {
+        let file = file(2 * SEGMENT + 5);
+        let (sealed, sha256) = seal(&file);
+        let cipher = FileCipher::new(&key(), file.len() as u64).unwrap();
+        let mut file = io::Cursor::new(file);
+        assert_eq!(cipher.digest(&mut file).unwrap(), (sha256, vec![]));
+        let one = SEGMENT + 16;
+        for (from, to) in [(0, sealed.len()), (0, 1), (one - 1, one + 1), (one, 2 * one), (2 * one, sealed.len())] {
+            let read = cipher.read(&mut file, from as u64, (to - from) as u64).unwrap();
+            assert_eq!(read, sealed[from..to], "{from} {to}");
+        }
+        assert!(cipher.read(&mut file, sealed.len() as u64, 1).is_err(), "behind the end");
+        let mut shorter = io::Cursor::new(vec![0; SEGMENT]);
+        assert_eq!(cipher.digest(&mut shorter).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 
     proptest! {

@@ -8,8 +8,8 @@ use pigeonhole_core::{Draft, KnownMember, MemStore, Outgoing, Queued, Saved, Spa
 use proptest::prelude::*;
 use serde_json::json;
 use wire::{
-    Channel, ClientMsgId, Conversation, ConversationId, GroupMember, HistoryResult, Kind, Member, Message, MessageId,
-    Role, Seq, Side, Target, Timestamp,
+    Attached, Channel, ClientMsgId, Conversation, ConversationId, GroupMember, HistoryResult, Kind, Member, Message,
+    MessageId, Role, Seq, Side, Target, Timestamp,
 };
 
 use super::*;
@@ -169,7 +169,7 @@ fn with_image(message: Message) -> Message {
     let media =
         json!({"media_id": "md_0198c0de", "mime": "image/jpeg", "bytes": 9, "sha256": format!("{}=", "A".repeat(43))});
     let media = serde_json::from_value(media).unwrap();
-    Message { kind: Kind::Image, media: Some(Box::new(wire::Attached::Clear(media))), ..message }
+    Message { kind: Kind::Image, media: Some(Box::new(Attached::Clear(media))), ..message }
 }
 
 fn draft(body: &str) -> Draft {
@@ -408,6 +408,24 @@ proptest! {
         rows::index_again(&store.connection).unwrap();
         prop_assert_eq!(before, index(&store));
     }
+}
+
+#[test]
+fn the_key_of_a_file_stays_until_the_message_is_deleted() {
+    let folder = Folder::new();
+    let mut image = with_image(text(&id("dm_ab"), 1, ""));
+    let Some(Attached::Clear(media)) = image.media.as_deref_mut() else { panic!() };
+    (media.key, media.thumbnail) = (Some(vec![7; 32].into()), Some(vec![8].into()));
+    let stored = |store: &Store| store.window(&id("dm_ab"), Side::Newest, 1).unwrap().messages;
+    let mut store = folder.open();
+    store.apply(&[Write::Entry(image.clone())], true).unwrap();
+    drop(store);
+    let mut store = folder.open();
+    assert_eq!(stored(&store), [image]);
+    store.apply(&[Write::Entry(change(&id("dm_ab"), 2, Kind::Delete, 1, ""))], true).unwrap();
+    assert_eq!(stored(&store)[0].media, None);
+    drop(store);
+    assert_eq!(folder.find(&[wire::Bytes::from(vec![7; 32]).to_text()]), Vec::<String>::new());
 }
 
 #[test]

@@ -4,8 +4,8 @@ use pigeonhole_sealing::Sealed;
 use serde_json::{Map, Value, json};
 use wire::{
     Action, AddRequest, AddResult, Attached, CreateRequest, CreateResult, EditRequest, Kind, LeaveRequest, LeaveResult,
-    Message, ReactRequest, Rekeyed, RemoveRequest, RoleRequest, SendRequest, SendResult, Seq, System, UpdateRequest,
-    UserId,
+    Message, ReactRequest, Rekeyed, RemoveRequest, RoleRequest, SealedMedia, SendRequest, SendResult, Seq, System,
+    UpdateRequest, UserId,
 };
 
 use super::reading::readable;
@@ -16,12 +16,13 @@ use crate::saved::{Outgoing, Queued};
 pub(super) fn action(queued: &Queued, sealed: Option<&Sealed>, keys: Option<&Rekeyed>) -> Action {
     let Queued { client_msg_id, outgoing, .. } = queued.clone();
     if let (Some(sealed), Some(target)) = (sealed, outgoing.target()) {
+        let media = sealed.media_id.clone().map(|media_id| SealedMedia { media_id, bytes: None });
         return Action::Send(SendRequest {
             target,
             client_msg_id,
             kind: Kind::Sealed,
             body: sealed.body.clone(),
-            media: None,
+            media: media.map(Attached::Sealed).map(Box::new),
             data: None,
             reply_to: None,
             mentions: vec![],
@@ -72,11 +73,12 @@ pub(super) struct Plaintext {
 pub(super) fn plaintext(outgoing: &Outgoing) -> Option<Plaintext> {
     let mut fields = Map::new();
     let (kind, body, refers_to) = match outgoing {
-        Outgoing::Message { body, reply_to, mentions, .. } => {
+        Outgoing::Message { body, reply_to, mentions, media, .. } => {
+            let kind = media.as_ref().map_or(Kind::Text, |upload| upload.kind.clone());
             if !mentions.is_empty() {
                 fields.insert("mentions".to_owned(), json!(mentions));
             }
-            (Kind::Text, body.clone(), reply_to.map(|seq| ("reply_to", seq)))
+            (kind, body.clone(), reply_to.map(|seq| ("reply_to", seq)))
         }
         Outgoing::Request(Action::Edit(request)) => (Kind::Edit, request.body.clone(), Some(("to", request.seq))),
         Outgoing::Request(Action::React(request)) => {

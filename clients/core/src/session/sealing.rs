@@ -7,14 +7,15 @@ use pigeonhole_sealing::{Envelope, Lock, Party, Prepared, Readiness, RequestKey,
 use serde_json::{Value, json};
 use wire::limits::HISTORY_LIMIT_MAX;
 use wire::{
-    Action, ClientMsgId, Conversation, ConversationId, HistoryRequest, HistoryResult, Kind, Message, Problem, Rekeyed,
-    SendResult, Seq, Side, Target, Timestamp, direct_conversation_id,
+    Action, Attached, ClientMsgId, Conversation, ConversationId, HistoryRequest, HistoryResult, Kind, Message, Problem,
+    Rekeyed, SendResult, Seq, Side, Target, Timestamp, direct_conversation_id,
 };
 
 use super::Core;
 use super::own_entries::{Plaintext, own_entry, plaintext};
 use super::requests::{Errand, REKEY_REQUIRED};
 use crate::chat::{Found, Load, LoadId};
+use crate::media::{Source, Upload};
 use crate::saved::{Outgoing, Queued, StorageChange};
 use crate::turn::{Output, Trust};
 use crate::unreadable::Unreadable;
@@ -163,6 +164,7 @@ impl Core {
             None => self.outbox.find(id)?.clone(),
         };
         let is_edit = plaintext(&queued.outgoing).is_some_and(|plaintext| plaintext.kind == Kind::Edit);
+        let file = queued.outgoing.upload().and_then(Upload::sealed_media);
         let stored = SendResult {
             conversation_id: entry.conversation_id.clone(),
             seq: entry.seq,
@@ -172,7 +174,8 @@ impl Core {
             version: is_edit.then_some(entry.seq.value()),
         };
         let own = own_entry(queued, stored, vec![], self.me.clone());
-        Some(Message { epoch: entry.epoch, silent: entry.silent, ..own })
+        let media = file.map(Attached::Clear).map(Box::new);
+        Some(Message { epoch: entry.epoch, silent: entry.silent, media, ..own })
     }
 
     /// The server has stored a sealed message. The app gets the text at its place in the log.
@@ -278,6 +281,35 @@ impl Core {
         }
     }
 
+    /// Returns whether a message can be sealed now, and begins what is missing.
+    fn prepare(&mut self, party: &Party) -> Result<bool, Error> {
+        let Some(keyring) = &mut self.keyring else { return Ok(false) };
+        match keyring.prepare(party.clone(), millis(self.wall)) {
+            Readiness::Ready => Ok(true),
+            Readiness::Waits | Readiness::Held(_) => Ok(false),
+            Readiness::Refused(code) => {
+                Err(Error::Refused { code, message: "the message can't be encrypted".to_owned() })
+            }
+        }
+    }
+
+    /// Returns whether a message's file is uploaded encrypted. `None`: not decided yet. The upload waits until the
+    /// conversation is encrypted: the server takes no ciphertext before.
+    pub(super) fn seals_file(&mut self, queued: &Queued) -> Result<Option<bool>, Error> {
+        let Some(upload) = queued.outgoing.upload() else { return Ok(Some(false)) };
+        let is_copy = matches!(upload.source, Source::CopyOf { .. });
+        match self.reader_of(queued) {
+            Reader::Unknown => Ok(None),
+            Reader::Any if is_copy && upload.sealed.is_some() => {
+                let problem = "an encrypted file can't be copied into a conversation in the clear".to_owned();
+                Err(Error::Invalid { field: "copy_of", problem })
+            }
+            Reader::Any => Ok(Some(false)),
+            Reader::Of(_) if upload.sealed.is_none() => Err(not_encrypted()),
+            Reader::Of(party) => Ok(self.prepare(&party)?.then_some(true)),
+        }
+    }
+
     /// Returns how a request leaves. With encryption, nothing that a person reads leaves in the clear.
     pub(super) fn form_of(&mut self, queued: &Queued) -> Form {
         if let Some(roll) = roll_of(queued) {
@@ -293,18 +325,17 @@ impl Core {
         if let Some(sealed) = keyring.sealed(party.clone(), &queued.client_msg_id) {
             return Form::Sealed(sealed);
         }
-        if queued.outgoing.upload().is_some() {
-            return Form::Refused(no_files());
+        match self.prepare(&party) {
+            Ok(true) => {}
+            Ok(false) => return Form::Waits,
+            Err(error) => return Form::Refused(error),
         }
-        match keyring.prepare(party.clone(), millis(self.wall)) {
-            Readiness::Ready => {}
-            Readiness::Waits | Readiness::Held(_) => return Form::Waits,
-            Readiness::Refused(code) => {
-                let message = "the message can't be encrypted".to_owned();
-                return Form::Refused(Error::Refused { code, message });
-            }
+        let Some(mut envelope) = self.envelope(&party, queued.made_at, plaintext) else { return Form::Waits };
+        match queued.outgoing.upload().map(Upload::sealed_media) {
+            None => {}
+            Some(Some(media)) => envelope.set_media(&media),
+            Some(None) => return Form::Refused(not_encrypted()),
         }
-        let Some(envelope) = self.envelope(&party, queued.made_at, plaintext) else { return Form::Waits };
         let Some(keyring) = &mut self.keyring else { return Form::Waits };
         match keyring.seal(party, &queued.client_msg_id, &envelope) {
             Ok(sealed) => Form::Sealed(sealed),
@@ -497,8 +528,8 @@ fn roll_of(queued: &Queued) -> Option<Roll<'_>> {
     }
 }
 
-pub(super) fn no_files() -> Error {
-    let (code, message) = ("encryption_required".to_owned(), "files can't be encrypted yet".to_owned());
+fn not_encrypted() -> Error {
+    let (code, message) = ("encryption_required".to_owned(), "the file is in the clear: send it anew".to_owned());
     Error::Refused { code, message }
 }
 

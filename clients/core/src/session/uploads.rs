@@ -1,13 +1,12 @@
 //! Uploads of attachments: announce, PUT, confirm. Then the message enters its send queue, behind the messages that
 //! were sent meanwhile.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use wire::{ClientMsgId, CopyOf, MediaId, NewUpload, Problem, UploadRequest, UploadResult};
+use wire::{ClientMsgId, CopyOf, Kind, MediaId, NewUpload, Problem, UploadRequest, UploadResult};
 
 use super::requests::Errand;
-use super::sealing::{Reader, no_files};
 use super::waiting::Waiting;
 use super::{Core, Output, jitter};
 use crate::media::{Put, PutEnd, Source, Upload};
@@ -26,6 +25,8 @@ pub(super) struct Uploading {
     step: Step,
     /// An earlier run announced the file, so the message may have been sent and its reply lost.
     pub may_be_sent: bool,
+    /// The ciphertext is uploaded.
+    is_sealed: bool,
     /// Something was there before it was put.
     was_there: bool,
     fails: u32,
@@ -47,11 +48,15 @@ enum Step {
 impl Uploading {
     pub(super) fn new(entry: Waiting) -> Self {
         let may_be_sent = entry.queued.outgoing.upload().is_some_and(|upload| upload.media_id.is_some());
-        Self { entry, step: Step::Begin(None), may_be_sent, was_there: false, fails: 0, refused: 0 }
+        Self { entry, step: Step::Begin(None), may_be_sent, is_sealed: false, was_there: false, fails: 0, refused: 0 }
     }
 
     fn is(&self, client_msg_id: &ClientMsgId) -> bool {
         self.entry.queued.client_msg_id == *client_msg_id
+    }
+
+    fn is_due(&self, now: Moment) -> bool {
+        matches!(self.step, Step::Begin(at) if at.is_none_or(|at| at <= now))
     }
 
     fn is_under_way(&self) -> bool {
@@ -71,8 +76,11 @@ impl Uploading {
                 UploadRequest::Copy { target, copy_of }
             }
             (None, Source::File(_)) => {
-                let Upload { kind, mime, bytes, sha256, parts, .. } = upload.clone();
-                UploadRequest::New(NewUpload { target, kind, mime: Some(mime), bytes, sha256, parts })
+                let (sha256, parts) = upload.digests(self.is_sealed);
+                let (sha256, parts, bytes) = (sha256.clone(), parts.to_vec(), upload.put_bytes(self.is_sealed));
+                let Upload { kind, mime, .. } = upload.clone();
+                let (kind, mime) = if self.is_sealed { (Kind::Sealed, None) } else { (kind, Some(mime)) };
+                UploadRequest::New(NewUpload { target, kind, mime, bytes, sha256, parts })
             }
         })
     }
@@ -87,25 +95,35 @@ impl Core {
         uploads.iter().filter_map(|upload| if let Step::Begin(at) = upload.step { at } else { None }).min()
     }
 
-    /// Refuses encrypted files before the server gets a byte of them.
-    fn refuse_files(&mut self) {
-        let uploads = std::mem::take(&mut self.outbox.uploads);
-        let is_refused = |it: &Uploading| !it.is_under_way() && self.reader_of(&it.entry.queued) != Reader::Any;
-        let (refused, kept): (Vec<_>, Vec<_>) = uploads.into_iter().partition(is_refused);
-        self.outbox.uploads = kept.into();
-        for Uploading { entry, .. } in refused {
-            self.failed(entry, no_files());
+    /// Decides for each file that is due whether it is encrypted, and returns those that can be uploaded. In the clear, no
+    /// byte of a file for members alone leaves.
+    fn decided_uploads(&mut self, now: Moment) -> BTreeSet<ClientMsgId> {
+        let due = self.outbox.uploads.iter().filter(|upload| upload.is_due(now));
+        let due: Vec<Queued> = due.map(|upload| upload.entry.queued.clone()).collect();
+        let mut decided = BTreeSet::new();
+        for queued in due {
+            match self.seals_file(&queued) {
+                Ok(None) => {}
+                Ok(Some(is_sealed)) => {
+                    if let Some(upload) = self.uploading(&queued.client_msg_id) {
+                        upload.is_sealed = is_sealed;
+                    }
+                    decided.insert(queued.client_msg_id);
+                }
+                Err(error) => self.upload_failed(&queued.client_msg_id, error),
+            }
         }
+        decided
     }
 
     pub(super) fn uploads_due(&mut self, now: Moment) {
-        self.refuse_files();
+        let decided = self.decided_uploads(now);
         let mut under_way = self.outbox.uploads.iter().filter(|upload| upload.is_under_way()).count();
         let mut errands = Vec::new();
         for upload in &mut self.outbox.uploads {
             let client_msg_id = upload.entry.queued.client_msg_id.clone();
             match &upload.step {
-                Step::Begin(at) if under_way < UPLOADS_MAX && at.is_none_or(|at| at <= now) => {
+                Step::Begin(_) if under_way < UPLOADS_MAX && decided.contains(&client_msg_id) => {
                     let Some(request) = upload.request() else { continue };
                     under_way += 1;
                     upload.step = Step::Asked;
@@ -137,13 +155,16 @@ impl Core {
             // No part is left to upload.
             _ => return self.enter_lane(client_msg_id),
         };
-        let all = upload.entry.queued.outgoing.upload().map_or(0, |upload| upload.bytes);
+        let is_sealed = upload.is_sealed;
+        let file = upload.entry.queued.outgoing.upload();
+        let all = file.map_or(0, |file| file.put_bytes(is_sealed));
         let put = |url, headers: std::collections::BTreeMap<_, _>, offset, bytes| Put {
             path: path.clone(),
             offset,
             bytes,
             url,
             headers: headers.into_iter().collect(),
+            sealed: file.filter(|_| is_sealed).and_then(|file| file.sealed_put(offset)),
         };
         let whole = result.url.map(|url| put(url, result.headers, 0, all));
         let parts = result.parts.into_iter().map(|part| put(part.url, part.headers, part.offset, part.bytes));
@@ -172,7 +193,10 @@ impl Core {
         let Some(upload) = self.uploading(client_msg_id) else { return };
         let Step::Putting(puts) = &upload.step else { return };
         let done = puts.front().map_or(0, |put| put.offset + bytes.min(put.bytes));
-        let bytes = upload.entry.queued.outgoing.upload().map_or(0, |upload| upload.bytes);
+        let file = upload.entry.queued.outgoing.upload();
+        let (bytes, all) = file.map_or((0, 1), |file| (file.bytes, file.put_bytes(upload.is_sealed)));
+        // The app knows the length of its file, and not that of the ciphertext.
+        let done = done.min(all) * bytes / all.max(1);
         self.tell(Event::Uploading { client_msg_id: client_msg_id.clone(), done, bytes });
     }
 
@@ -193,7 +217,8 @@ impl Core {
             upload.was_there |= status == 412;
             (upload.fails, upload.refused) = (0, 0);
             puts.pop_front();
-            let in_parts = upload.entry.queued.outgoing.upload().is_some_and(|upload| !upload.parts.is_empty());
+            let file = upload.entry.queued.outgoing.upload();
+            let in_parts = file.is_some_and(|file| !file.digests(upload.is_sealed).1.is_empty());
             match puts.front().cloned() {
                 Some(put) => self.outputs.push(Output::Put { client_msg_id: client_msg_id.clone(), put }),
                 // The reply had only some of the parts. The next request returns the others, if any.
@@ -260,6 +285,8 @@ impl Core {
             upload.media_id = None;
         }
         entry.set_unsent();
+        // The sealed bytes name the upload that is gone.
+        self.forget_sealed(&entry.queued, None);
         self.outbox.uploads.push_back(Uploading::new(entry));
         self.save(StorageChange::Uploading { client_msg_id, media_id: None });
     }
@@ -278,6 +305,10 @@ impl Core {
         }
         upload.media_id = media_id.cloned();
         *may_be_sent = false;
+        let queued = entry.queued.clone();
+        if media_id.is_none() {
+            self.forget_sealed(&queued, None);
+        }
         let (client_msg_id, media_id) = (client_msg_id.clone(), media_id.cloned());
         self.save(StorageChange::Uploading { client_msg_id, media_id });
     }
