@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::invariants::{Held, Tables, counts, ensure, is_deleted, number, string};
 
@@ -27,11 +27,11 @@ struct Folded {
     leaves: BTreeMap<String, u64>,
 }
 
-fn system(entry: &Value) -> Value {
+pub(crate) fn system(entry: &Value) -> Value {
     entry["system"].as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap())
 }
 
-fn names(list: &Value) -> Vec<String> {
+pub(crate) fn names(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().map(|name| name.as_str().unwrap().to_owned()).collect()
 }
 
@@ -63,6 +63,7 @@ impl Tables {
 
     pub(crate) fn check_group(&self, before: &Self, held: &Held) -> Result<(), String> {
         self.group_is_its_log()?;
+        self.epochs()?;
         for row in &self.inbox {
             self.view_is_a_fold(row)?;
             self.acknowledged_in_group(row, held)?;
@@ -120,7 +121,8 @@ impl Tables {
         ensure!(self.idempotency.len() as u64 == last, "all or nothing: {} idempotency rows", self.idempotency.len());
         let line = self.messages.iter().rfind(|entry| counts(entry) || entry["kind"] == "system").unwrap();
         ensure!(head["shown_seq"] == line["seq"], "the line is not {line}: {head}");
-        ensure!(head["shown_preview"] == line["body"], "content is in one place: {head} shows not {line}");
+        let preview = if line["kind"] == "sealed" { &json!("") } else { &line["body"] };
+        ensure!(head["shown_preview"] == *preview, "content is in one place: {head} shows not {line}");
         ensure!(head.get("shown_deleted").is_some() == is_deleted(line), "whether {line} is deleted: {head}");
         let roles = &folded.roles;
         ensure!(number(head, "member_count") == roles.len() as u64, "the members are {roles:?}: {head}");

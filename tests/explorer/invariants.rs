@@ -54,6 +54,7 @@ impl Tables {
         self.all_or_nothing()?;
         self.epochs()?;
         for row in &self.inbox {
+            self.epoch_of(row)?;
             self.marks(row)?;
             self.pending(row)?;
             self.unread(row)?;
@@ -128,45 +129,6 @@ impl Tables {
             let deleted = row.get("deleted_seq").is_some_and(|seq| *seq == message["seq"]);
             ensure!(deleted == is_deleted(message), "whether {message} is deleted: {row}");
         }
-        Ok(())
-    }
-
-    /// Epochs are dense, and each sealed entry is of the epoch of the last commit below it. The newest epoch is in a row of
-    /// its own, and in each member's row.
-    fn epochs(&self) -> Result<(), String> {
-        let (mut epoch, mut last, mut birth) = (0, None, None);
-        for message in &self.messages {
-            match string(message, "kind") {
-                "commit" => {
-                    epoch += 1;
-                    ensure!(number(message, "epoch") == epoch, "epochs are dense: {message}");
-                    last = Some(message);
-                    if message.get("commit").is_none() {
-                        birth = Some(message);
-                    }
-                }
-                "sealed" => {
-                    ensure!(number(message, "epoch") == epoch, "sealed at another epoch than {epoch}: {message}");
-                }
-                _ => {
-                    ensure!(epoch == 0, "in the clear behind a birth: {message}");
-                }
-            }
-        }
-        for row in &self.inbox {
-            let of_row = row.get("epoch").map_or(0, |_| number(row, "epoch"));
-            ensure!(of_row == epoch, "the epoch is {epoch}: {row}");
-        }
-        let Some(last) = last else {
-            ensure!(self.epochs.is_empty(), "keys of a plain conversation: {:?}", self.epochs);
-            return Ok(());
-        };
-        let is_newest = |row: &Value| {
-            row["epoch"] == last["epoch"]
-                && row["seq"] == last["seq"]
-                && birth.is_some_and(|b| row["birth_seq"] == b["seq"])
-        };
-        ensure!(self.epochs.len() == 1 && is_newest(&self.epochs[0]), "{:?} is not of {last}", self.epochs);
         Ok(())
     }
 

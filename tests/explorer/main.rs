@@ -11,6 +11,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 mod channels;
+mod epochs;
 mod groups;
 mod invariants;
 mod model;

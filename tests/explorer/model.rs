@@ -20,18 +20,13 @@ use testkit::schedule::Step;
 use testkit::{AwsCall, Fault, Gate, InProcess, Limits, ManualClock, Passed, frame_of, stream};
 use wire::Timestamp;
 
-use crate::groups::history_of;
+use crate::groups::{history_of, names};
 use crate::invariants::{Held, Tables, counts, ensure, is_deleted, number, string};
 use crate::scenarios::{Doing, SERVICE, Scenario};
 
 /// The uploaded bytes, and their digest.
 const PICTURE: &[u8] = b"hi";
 const PICTURE_SHA256: &str = "j0NDRmSPa5bfid2pAcUXaxCm2Dlh3TwayItZstwyeqQ=";
-
-/// Returns the object's key in a media row, or in the reply to `upload`.
-fn object_key(media: &Value) -> String {
-    format!("media/image/{}", media["media_id"].as_str().unwrap())
-}
 
 /// More pages than any scenario fills.
 const PAGES_MAX: usize = 8;
@@ -205,6 +200,7 @@ impl Model for ChatModel {
         self.0.unbroken()?;
         self.0.ask_again().await?;
         self.0.keys_are_handed_out_once()?;
+        self.0.sealed_conversations_go_on().await?;
         self.0.hand_on_all_heads().await?;
         self.0.only_what_is_attached_or_waits_is_kept().await?;
         let half = |step: &Step| step.fault.is_some_and(Fault::shows_half);
@@ -269,25 +265,40 @@ fn peer_of(user: &str) -> &'static str {
     if user == "alice" { "bob" } else { "alice" }
 }
 
-fn committing(user: &str, id: &str, epoch: u64) -> Value {
-    let bytes = |part: &str| BASE64.encode(format!("{part} {user} {id}").as_bytes());
-    let mut commit = json!({
-        "action": "commit", "to": peer_of(user), "client_msg_id": id, "epoch": epoch, "group_info": bytes("info"),
-        "tree": bytes("tree"),
-    });
-    commit[if epoch == 0 { "welcome" } else { "commit" }] = json!(bytes("commit"));
+/// The commit that ends the epoch; its bytes name it.
+fn committing(user: &str, id: &str, epoch: u64, removes: &[&str], is_birth: bool) -> Value {
+    let mut commit = keys(user, id, epoch);
+    commit["action"] = json!("commit");
+    commit["client_msg_id"] = json!(id);
+    if is_birth {
+        commit["welcome"] = commit["commit"].take();
+        commit.as_object_mut().unwrap().remove("commit");
+    }
+    if !removes.is_empty() {
+        commit["removes"] = json!(removes);
+    }
     commit
 }
 
-fn sealing(from: &str, id: &str, epoch: u64) -> Value {
+fn keys(user: &str, id: &str, epoch: u64) -> Value {
+    let bytes = |part: &str| BASE64.encode(format!("{part} {user} {id}").as_bytes());
+    json!({ "epoch": epoch, "commit": bytes("commit"), "group_info": bytes("info"), "tree": bytes("tree") })
+}
+
+fn sealing(id: &str, epoch: u64) -> Value {
     let body = BASE64.encode(id.as_bytes());
-    json!({
-        "action": "send", "to": peer_of(from), "client_msg_id": id, "kind": "sealed", "epoch": epoch, "body": body,
-    })
+    json!({ "action": "send", "client_msg_id": id, "kind": "sealed", "epoch": epoch, "body": body })
+}
+
+/// The object's key, by a media row, by the reply to `upload` or by a message.
+fn object_key(media: &Value, is_sealed: bool) -> String {
+    let kind = if is_sealed { "sealed" } else { "image" };
+    format!("media/{kind}/{}", media["media_id"].as_str().unwrap())
 }
 
 /// How a group's managers ask for it.
-fn managing(action: &str, whom: &str, id: &str) -> Value {
+fn managing(action: &str, whom: &str, id: &str, keys: Option<Value>) -> Value {
+    let welcome = keys.as_ref().filter(|_| action == "add").map(|keys| keys["tree"].clone());
     let (action, more) = match action {
         "add" => ("add", json!({ "members": [whom] })),
         "promote" => ("role", json!({ "user_id": whom, "role": "admin" })),
@@ -295,7 +306,9 @@ fn managing(action: &str, whom: &str, id: &str) -> Value {
         action => (action, json!({ "user_id": whom })),
     };
     let mut frame = json!({ "action": action, "client_msg_id": id });
-    frame.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    for fields in [Some(more), keys, welcome.map(|welcome| json!({ "welcome": welcome }))].into_iter().flatten() {
+        frame.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    }
     frame
 }
 
@@ -324,8 +337,7 @@ impl Inner {
                 self.ask(n, user, &set).await.is_some()
             }
             Doing::Register(..) | Doing::Offer(..) | Doing::Claim(..) => self.use_device(n, doing).await,
-            Doing::Commit { user, id, epoch } => self.send_frame(n, user, id, &committing(user, id, epoch)).await,
-            Doing::Seal { from, id, epoch } => self.send_frame(n, from, id, &sealing(from, id, epoch)).await,
+            Doing::Commit { .. } | Doing::Reset { .. } | Doing::Seal { .. } => self.seal(n, doing).await,
             Doing::Notify(_) => self.hand_on(n).await,
             Doing::Suspend(user) => self.suspend(n, user).await,
             Doing::Fill(user) => self.fill(user),
@@ -349,12 +361,13 @@ impl Inner {
                 let say = json!({ "action": "send", "kind": "text", "body": id, "client_msg_id": id });
                 self.entry(n, user, id, &self.in_group(say)).await
             }
-            Doing::Manage { user, action, whom, id } => {
-                self.entry(n, user, id, &self.in_group(managing(action, whom, id))).await
+            Doing::Manage { user, action, whom, id, epoch } => {
+                let keys = epoch.map(|epoch| keys(user, id, epoch));
+                self.entry(n, user, id, &self.in_group(managing(action, whom, id, keys))).await
             }
             Doing::Fanout => self.hand_on_heads(n).await,
             Doing::Upload(user) => self.upload(n, user).await,
-            Doing::Carry { from, id } => self.carry(n, from, id).await,
+            Doing::Carry { from, id, epoch } => self.carry(n, (from, id), epoch).await,
             Doing::Put(_) => self.put_again(n).await,
             Doing::Fetch(user) => self.fetch(n, user).await,
             Doing::Expire => self.expire(n).await,
@@ -369,6 +382,17 @@ impl Inner {
             }
         };
         self.now.borrow_mut().done[n] |= done;
+    }
+
+    /// Sends what the user's device sealed, or a commit. Boxed, like other requests.
+    fn seal(&self, n: usize, doing: Doing) -> LocalBoxFuture<'_, bool> {
+        let (user, id, frame) = match doing {
+            Doing::Commit { user, id, epoch, removes } => (user, id, committing(user, id, epoch, removes, epoch == 0)),
+            Doing::Reset { user, id, epoch } => (user, id, committing(user, id, epoch, &[], true)),
+            Doing::Seal { from, id, epoch } => (from, id, sealing(id, epoch)),
+            other => unreachable!("{other:?} seals nothing"),
+        };
+        Box::pin(async move { self.send_frame(n, user, id, &self.to_group_or_peer(user, frame)).await })
     }
 
     /// Runs an action of a team's own servers. Boxed, like other requests.
@@ -400,9 +424,11 @@ impl Inner {
     /// Uploads before the concurrent steps.
     async fn upload(&self, n: usize, user: &str) -> bool {
         let (bytes, sha256) = (PICTURE.len(), PICTURE_SHA256);
-        let announce = self.to_group_or_bob(json!({
-            "action": "upload", "kind": "image", "mime": "image/png", "bytes": bytes, "sha256": sha256
-        }));
+        let mut announce = json!({ "action": "upload", "kind": "sealed", "bytes": bytes, "sha256": sha256 });
+        if self.now.borrow().tables.epochs.is_empty() {
+            (announce["kind"], announce["mime"]) = (json!("image"), json!("image/png"));
+        }
+        let announce = self.to_group_or_peer(user, announce);
         let Some(place) = self.ask(n, user, &announce).await else { return false };
         let url = place["url"].as_str().unwrap();
         assert_eq!(self.gate.with_cloud(|cloud| cloud.s3.put(url, &place["headers"], PICTURE)), 200);
@@ -411,22 +437,28 @@ impl Inner {
         done
     }
 
-    async fn carry(&self, n: usize, from: &'static str, id: &'static str) -> bool {
-        let media_id = self.now.borrow().uploads[0]["media_id"].clone();
-        let media = json!({
-            "media_id": media_id, "mime": "image/png", "bytes": PICTURE.len(), "sha256": PICTURE_SHA256, "width": 1, "height": 1
-        });
-        let frame = self.to_group_or_bob(json!({
-            "action": "send", "client_msg_id": id, "kind": "image", "body": id, "media": media
-        }));
+    async fn carry(&self, n: usize, (from, id): (&'static str, &'static str), epoch: Option<u64>) -> bool {
+        let mut media = json!({ "media_id": self.now.borrow().uploads[0]["media_id"] });
+        let frame = if let Some(epoch) = epoch {
+            sealing(id, epoch)
+        } else {
+            let picture = json!({
+                "mime": "image/png", "bytes": PICTURE.len(), "sha256": PICTURE_SHA256, "width": 1, "height": 1
+            });
+            media.as_object_mut().unwrap().extend(picture.as_object().unwrap().clone());
+            json!({ "action": "send", "client_msg_id": id, "kind": "image", "body": id })
+        };
+        let mut frame = self.to_group_or_peer(from, frame);
+        frame["media"] = media;
         self.send_frame(n, from, id, &frame).await
     }
 
-    fn to_group_or_bob(&self, mut frame: Value) -> Value {
+    /// To the group; without one, to the other user.
+    fn to_group_or_peer(&self, user: &str, mut frame: Value) -> Value {
         if self.is_group() {
             return self.in_group(frame);
         }
-        frame["to"] = json!("bob");
+        frame["to"] = json!(peer_of(user));
         frame
     }
 
@@ -437,7 +469,7 @@ impl Inner {
         let Some(answer) = self.ask(n, user, &download).await else { return false };
         let is_told = answer["items"].as_array().is_some_and(|items| !items.is_empty());
         let messages = self.tables().messages;
-        let carries = |message: &&Value| message["kind"] == "image";
+        let carries = |message: &&Value| message["kind"] == "image" || self.is_carried(&message["client_msg_id"]);
         let is_sent = messages.iter().any(|message| carries(&message));
         let is_there = messages.iter().filter(carries).any(|message| !is_deleted(message));
         if is_told && !is_sent || is_there && !is_told {
@@ -446,10 +478,20 @@ impl Inner {
         true
     }
 
+    fn object_key(&self, media: &Value) -> String {
+        object_key(media, !self.now.borrow().tables.epochs.is_empty())
+    }
+
+    /// Reports whether the message of this id has the picture.
+    fn is_carried(&self, of: &Value) -> bool {
+        let mut doings = self.scenario.before.iter().chain(self.scenario.at_once);
+        doings.any(|doing| matches!(doing, Doing::Carry { id, .. } if of == *id))
+    }
+
     /// Puts the object again, whatever the outcome: the URL is valid for a quarter of an hour.
     async fn put_again(&self, n: usize) -> bool {
         let place = self.now.borrow().uploads[0].clone();
-        self.gate.pass(n, "puts", vec![object_touch(&object_key(&place), true)]).await;
+        self.gate.pass(n, "puts", vec![object_touch(&self.object_key(&place), true)]).await;
         self.gate.with_cloud(|cloud| cloud.s3.put(place["url"].as_str().unwrap(), &place["headers"], PICTURE));
         true
     }
@@ -503,7 +545,8 @@ impl Inner {
         ensure!(self.hand_on_removed(0).await, "handed on again, a batch still fails");
         let rows = self.rows("MediaTable");
         let keys = self.gate.with_cloud(|cloud| cloud.s3.keys().into_iter().map(str::to_owned).collect::<Vec<_>>());
-        let kept: Vec<_> = rows.iter().filter(|row| row.get("owner_id").is_some()).map(object_key).collect();
+        let kept: Vec<_> =
+            rows.iter().filter(|row| row.get("owner_id").is_some()).map(|row| self.object_key(row)).collect();
         ensure!(keys == kept, "an unattached object is never kept: {keys:?}, and there are rows of {kept:?}");
         self.look()
     }
@@ -525,7 +568,8 @@ impl Inner {
     }
 
     /// An attached object is never lost, and each message has its own.
-    fn look_at_media(&self, messages: &[Value], state: &mut State) -> Result<(), String> {
+    fn look_at_media(&self, tables: &Tables, state: &mut State) -> Result<(), String> {
+        let (messages, is_sealed) = (&tables.messages, !tables.epochs.is_empty());
         let rows = self.gate.with_cloud(|cloud| cloud.scan("MediaTable"));
         for old in state.media.iter().filter(|old| !rows.iter().any(|row| row["media_id"] == old["media_id"])) {
             let keys = json!({ "media_id": old["media_id"] });
@@ -541,7 +585,7 @@ impl Inner {
             let row = plain.iter().find(|row| row["media_id"] == media["media_id"]);
             let is_its = row.is_some_and(|row| row["seq"] == message["seq"] && row.get("expires_at").is_none());
             ensure!(is_its, "{message} carries what is not attached to it: {row:?}");
-            let key = object_key(&media);
+            let key = object_key(&media, is_sealed);
             let is_there = self.gate.with_cloud(|cloud| cloud.s3.keys().contains(&key.as_str()));
             ensure!(is_there, "an attached object is never lost: {key}");
         }
@@ -622,10 +666,50 @@ impl Inner {
     }
 
     async fn claim(&self, n: usize, user: &'static str, id: &'static str) -> bool {
-        let claim = json!({ "action": "claim_keys", "claim_id": id, "users": ["bob"] });
+        let mut claim = json!({ "action": "claim_keys", "claim_id": id, "users": ["bob"] });
+        if self.is_group() {
+            claim = self.in_group(claim);
+        }
         let Some(mut result) = self.ask(n, user, &claim).await else { return false };
+        // Bob is no member any more.
+        if result.is_null() {
+            return true;
+        }
         self.now.borrow_mut().claimed.push((user, id, result["users"][0]["devices"].take()));
         true
+    }
+
+    /// Reports whether a sealed group has users who left, whom no commit has named.
+    fn must_rekey(&self) -> bool {
+        self.initial.borrow().state.tables.epoch().is_ok_and(|at| !at.unnamed.is_empty())
+    }
+
+    /// A sealed group takes a commit that names the users who left, and then a sealed message. The picture of a stale
+    /// message stays free for that message at the new epoch.
+    async fn sealed_conversations_go_on(&self) -> Result<(), String> {
+        let tables = self.tables();
+        let at = tables.epoch()?;
+        for doing in self.scenario.at_once.iter().filter(|_| self.commits()) {
+            let Doing::Carry { from, id, epoch: Some(_) } = *doing else { continue };
+            if tables.by_client_msg_id(from, id).next().is_some() {
+                continue;
+            }
+            self.carry(0, (from, id), Some(at.epoch)).await;
+            ensure!(self.tables().by_client_msg_id(from, id).next().is_some(), "the picture is lost to {id}");
+        }
+        if !self.is_group() || at.epoch == 0 {
+            return Ok(());
+        }
+        let unnamed: Vec<_> = at.unnamed.iter().map(String::as_str).collect();
+        let info = self.ask(0, "alice", &self.in_group(json!({ "action": "group_info" }))).await;
+        ensure!(info.is_some_and(|info| info["epoch"] == at.epoch), "the keys are not those of {}", at.epoch);
+        let rekey = committing("alice", "rekey", at.epoch, &unnamed, false);
+        for (id, frame) in [("rekey", rekey), ("on", sealing("on", at.epoch + 1))] {
+            let stored = self.ask(0, "alice", &self.in_group(frame)).await.is_some_and(|result| !result.is_null());
+            ensure!(stored, "a sealed group takes no {id}");
+        }
+        self.look()?;
+        self.unbroken()
     }
 
     /// Checks that each package was handed out by one claim or is still there, and that a claim has one reply.
@@ -782,7 +866,25 @@ impl Inner {
 
     /// Reports whether a conversation gets another epoch here.
     fn commits(&self) -> bool {
-        self.scenario.at_once.iter().any(|doing| matches!(doing, Doing::Commit { .. }))
+        self.scenario.at_once.iter().any(Doing::is_commit)
+    }
+
+    /// Reports whether a refusal is what the log says.
+    fn is_due(&self, frame: &Value, error: &Value) -> bool {
+        let tables = self.tables();
+        match error["code"].as_str() {
+            Some("stale_epoch") => {
+                let epoch = error["epoch"].as_u64().unwrap();
+                self.commits() && frame["epoch"] != epoch && epoch <= tables.epoch().map_or(0, |at| at.epoch)
+            }
+            Some("encryption_required") => self.commits(),
+            Some("rekey_required") => {
+                let left = names(&error["members"]);
+                let has_left = |user: &String| tables.intervals(user).iter().any(|time| time.left.is_some());
+                !left.is_empty() && left.iter().all(has_left)
+            }
+            _ => false,
+        }
     }
 
     /// Reports whether a user deletes here, so that the target of a change may be gone.
@@ -837,7 +939,7 @@ impl Inner {
         {
             return Some(Value::Null);
         }
-        if (is_refused("stale_epoch") || is_refused("encryption_required")) && self.commits() {
+        if self.is_due(frame, &answer["error"]) {
             let id = frame["client_msg_id"].as_str().unwrap();
             if self.tables().by_client_msg_id(user, id).next().is_some() {
                 self.now.borrow_mut().broken = Some(format!("{id} is stored, and refused: {answer}"));
@@ -1143,28 +1245,20 @@ impl Inner {
     /// Each `client_msg_id` is one message, and all its answers say the same.
     fn exactly_once(&self) -> Result<(), String> {
         let state = self.now.borrow();
-        let committed = self.scenario.at_once.iter().any(|doing| {
-            matches!(doing, Doing::Commit { user, id, .. } if state.tables.by_client_msg_id(user, id).next().is_some())
+        let mut commits = self.scenario.at_once.iter().filter(|doing| doing.is_commit());
+        let committed = commits.any(|doing| {
+            doing.entry().is_some_and(|(user, id)| state.tables.by_client_msg_id(user, id).next().is_some())
         });
-        ensure!(committed || !self.commits(), "of all commits none is stored");
+        // A change of the members takes away what made the commit possible.
+        let changes = self.scenario.at_once.iter().any(|doing| matches!(doing, Doing::Manage { .. }));
+        ensure!(committed || changes || !self.commits(), "of all commits none is stored");
         self.published_once_in_order(&state.tables)?;
         let doings = self.scenario.before.iter().chain(self.scenario.at_once);
         for doing in doings {
-            let (Doing::Send { from, id, .. }
-            | Doing::Carry { from, id }
-            | Doing::Edit { user: from, id, .. }
-            | Doing::Delete { user: from, id, .. }
-            | Doing::React { user: from, id, .. }
-            | Doing::Say(from, id)
-            | Doing::Commit { user: from, id, .. }
-            | Doing::Seal { from, id, .. }
-            | Doing::Manage { user: from, id, .. }) = *doing
-            else {
-                continue;
-            };
+            let Some((from, id)) = doing.entry() else { continue };
             let stored: Vec<_> = state.tables.by_client_msg_id(from, id).collect();
             // A refused request is not stored, and a stored one is never refused.
-            if stored.is_empty() && (self.may_refuse() || self.may_be_gone() || self.commits()) {
+            if stored.is_empty() && (self.may_refuse() || self.may_be_gone() || self.commits() || self.must_rekey()) {
                 ensure!(
                     !state.sent.iter().any(|(sender, sent, _)| (*sender, *sent) == (from, id)),
                     "{id} was answered"
@@ -1246,7 +1340,7 @@ impl Inner {
             records.push(json!({ "dynamodb": images }));
         }
         state.inbox = inbox;
-        self.look_at_media(&tables.messages, &mut state)?;
+        self.look_at_media(&tables, &mut state)?;
         tables.check(&state.tables, &state.held)?;
         state.tables = tables;
         Ok(())

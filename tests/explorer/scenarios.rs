@@ -48,10 +48,18 @@ pub(crate) enum Doing {
     Register(&'static str, &'static str),
     /// The user's device publishes these key packages.
     Offer(&'static str, &'static [&'static str]),
-    /// The user claims bob's keys, under this id.
+    /// The user claims bob's keys, under this id. In a group, as a member's.
     Claim(&'static str, &'static str),
-    /// The user's commit ends this epoch of the conversation with the other. At epoch 0 it is a birth.
+    /// The user's commit ends this epoch of the conversation with the other, or of the group. At epoch 0 the commit is a
+    /// birth.
     Commit {
+        user: &'static str,
+        id: &'static str,
+        epoch: u64,
+        removes: &'static [&'static str],
+    },
+    /// The user's birth ends this epoch.
+    Reset {
         user: &'static str,
         id: &'static str,
         epoch: u64,
@@ -73,12 +81,13 @@ pub(crate) enum Doing {
     Watch(&'static str),
     /// The user writes the id into the group.
     Say(&'static str, &'static str),
-    /// The user adds or removes a member, or changes a role.
+    /// The user adds or removes a member, or changes a role. With an epoch, the request has the commit that ends it.
     Manage {
         user: &'static str,
         action: &'static str,
         whom: &'static str,
         id: &'static str,
+        epoch: Option<u64>,
     },
     /// The stream's mapping invokes `fanout` with the heads that changed since the last time.
     Fanout,
@@ -96,12 +105,13 @@ pub(crate) enum Doing {
     See(&'static str),
     /// The user reads the whole history, then sends `read`.
     Catch(&'static str),
-    /// The user uploads a picture for bob, or for the group if there is one.
+    /// The user uploads a picture for bob, or for the group if there is one. In a sealed conversation, its ciphertext.
     Upload(&'static str),
-    /// The user sends the first uploaded picture.
+    /// The user sends the first uploaded picture. In a sealed conversation, at this epoch.
     Carry {
         from: &'static str,
         id: &'static str,
+        epoch: Option<u64>,
     },
     /// The user puts the picture once more, with the old URL.
     Put(&'static str),
@@ -139,6 +149,7 @@ impl Doing {
         | Self::Offer(user, _)
         | Self::Claim(user, _)
         | Self::Commit { user, .. }
+        | Self::Reset { user, .. }
         | Self::Seal { from: user, .. }
         | Self::Notify(user)
         | Self::Create(user, _)
@@ -161,6 +172,28 @@ impl Doing {
         user
     }
 
+    /// Returns the author and the id of the entry that it makes.
+    pub(crate) fn entry(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Send { from, id, .. }
+            | Self::Carry { from, id, .. }
+            | Self::Edit { user: from, id, .. }
+            | Self::Delete { user: from, id, .. }
+            | Self::React { user: from, id, .. }
+            | Self::Say(from, id)
+            | Self::Commit { user: from, id, .. }
+            | Self::Reset { user: from, id, .. }
+            | Self::Seal { from, id, .. }
+            | Self::Manage { user: from, id, .. } => Some((from, id)),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it begins another epoch.
+    pub(crate) fn is_commit(&self) -> bool {
+        matches!(self, Self::Commit { .. } | Self::Reset { .. } | Self::Manage { epoch: Some(_), .. })
+    }
+
     pub(crate) fn verb(self) -> &'static str {
         match self {
             Self::Send { .. } => "send",
@@ -181,7 +214,7 @@ impl Doing {
             Self::Register(..) => "register",
             Self::Offer(..) => "offer",
             Self::Claim(..) => "claim",
-            Self::Commit { .. } => "commit",
+            Self::Commit { .. } | Self::Reset { .. } => "commit",
             Self::Seal { .. } => "seal",
             Self::Notify(_) => "notify",
             Self::Create(..) | Self::Channel(..) => "create",
@@ -274,24 +307,49 @@ const fn edit(seq: u64, id: &'static str) -> Doing {
 }
 
 const fn carry(id: &'static str) -> Doing {
-    Doing::Carry { from: "alice", id }
+    Doing::Carry { from: "alice", id, epoch: None }
 }
 
 const fn commit(user: &'static str, id: &'static str, epoch: u64) -> Doing {
-    Doing::Commit { user, id, epoch }
+    Doing::Commit { user, id, epoch, removes: &[] }
 }
 
 const fn seal(from: &'static str, id: &'static str, epoch: u64) -> Doing {
     Doing::Seal { from, id, epoch }
 }
 
+const fn naming(user: &'static str, id: &'static str, epoch: u64, removes: &'static [&'static str]) -> Doing {
+    Doing::Commit { user, id, epoch, removes }
+}
+
+const fn carry_at(id: &'static str, epoch: u64) -> Doing {
+    Doing::Carry { from: "alice", id, epoch: Some(epoch) }
+}
+
+/// Adds the user, by a commit that ends this epoch.
+const fn add_at(user: &'static str, whom: &'static str, id: &'static str, epoch: u64) -> Doing {
+    Doing::Manage { user, action: "add", whom, id, epoch: Some(epoch) }
+}
+
+/// Removes the user, by a commit that ends this epoch.
+const fn remove_at(user: &'static str, whom: &'static str, id: &'static str, epoch: u64) -> Doing {
+    Doing::Manage { user, action: "remove", whom, id, epoch: Some(epoch) }
+}
+
+/// A birth at a later epoch.
+const fn reset(user: &'static str, id: &'static str, epoch: u64) -> Doing {
+    Doing::Reset { user, id, epoch }
+}
+
+const OFFER: Doing = Offer("bob", &["p1", "p2"]);
+const SEALED: Doing = seal("alice", "m0", 1);
 const BIRTH: Doing = commit("alice", "k0", 0);
 
 const PICTURE: Doing = Doing::Upload("alice");
 const BOBS: Doing = Doing::Upload("bob");
 
 const fn bob_carries(id: &'static str) -> Doing {
-    Doing::Carry { from: "bob", id }
+    Doing::Carry { from: "bob", id, epoch: None }
 }
 
 const fn delete(seq: u64, id: &'static str) -> Doing {
@@ -308,19 +366,19 @@ const BOB: Doing = Connect("bob");
 const PHONE: Doing = Register("bob", "aa01");
 
 const fn add(user: &'static str, whom: &'static str, id: &'static str) -> Doing {
-    Doing::Manage { user, action: "add", whom, id }
+    Doing::Manage { user, action: "add", whom, id, epoch: None }
 }
 
 const fn remove(user: &'static str, whom: &'static str, id: &'static str) -> Doing {
-    Doing::Manage { user, action: "remove", whom, id }
+    Doing::Manage { user, action: "remove", whom, id, epoch: None }
 }
 
 const fn leave(user: &'static str, id: &'static str) -> Doing {
-    Doing::Manage { user, action: "leave", whom: user, id }
+    Doing::Manage { user, action: "leave", whom: user, id, epoch: None }
 }
 
 const fn role(user: &'static str, whom: &'static str, action: &'static str, id: &'static str) -> Doing {
-    Doing::Manage { user, action, whom, id }
+    Doing::Manage { user, action, whom, id, epoch: None }
 }
 
 const fn delete_of(user: &'static str, seq: u64, id: &'static str) -> Doing {
@@ -347,7 +405,7 @@ const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 178] = [
+pub(crate) const SCENARIOS: [Scenario; 207] = [
     // The sender commits, then lists connections. The recipient writes the connection, then drains. All reads
     // are consistent, so at least one finds the other; after both, the client drops the duplicate.
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
@@ -700,5 +758,69 @@ pub(crate) const SCENARIOS: [Scenario; 178] = [
     scenario("commit-send-retry", &[BIRTH, seal("alice", "m1", 1)], &[commit("bob", "k1", 1), seal("alice", "m1", 1)]),
     scenario("commit-stop", &[BIRTH], &[commit("alice", "k1", 1), commit("alice", "k1", 1)]),
     scenario("commit-read", &[BOB, BIRTH, seal("alice", "m1", 1)], &[commit("alice", "k1", 1), Read("bob", 2)]),
+    // A sealed group's epoch is in its head, which is a condition of each entry. So a commit, an addition and a removal
+    // with a commit make each other stale.
+    scenario("g-birth-birth", &[PAIR, role("alice", "bob", "promote", "o1")], &[BIRTH, commit("bob", "k1", 0)]),
+    scenario("g-birth-say", &[PAIR, BOB], &[BIRTH, Say("bob", "b1")]),
+    scenario("g-birth-add", &[PAIR], &[BIRTH, add("bob", "carol", "n1")]),
+    scenario("g-birth-leave", &[THREE], &[BIRTH, leave("carol", "l1"), seal("bob", "m1", 1)]),
+    scenario("g-reset-commit", &[PAIR, BIRTH], &[reset("bob", "k1", 1), commit("alice", "k2", 1)]),
+    scenario("g-commit-commit", &[PAIR, BIRTH], &[commit("alice", "k1", 1), commit("bob", "k2", 1)]),
+    scenario("g-commit-retry", &[PAIR, BOB, BIRTH], &[commit("alice", "k1", 1), commit("alice", "k1", 1)]),
+    scenario("g-commit-seal", &[PAIR, BOB, BIRTH], &[commit("alice", "k1", 1), seal("bob", "m1", 1)]),
+    scenario(
+        "g-commit-seal-retry",
+        &[PAIR, BIRTH, seal("bob", "m1", 1)],
+        &[commit("alice", "k1", 1), seal("bob", "m1", 1)],
+    ),
+    scenario("g-commit-read", &[PAIR, BOB, BIRTH, SEALED], &[commit("alice", "k1", 1), Read("bob", 3)]),
+    scenario(
+        "g-commit-fanout",
+        &[THREE, BOB, BIRTH, Dying(&commit("alice", "k1", 1))],
+        &[Fanout, seal("bob", "m1", 2)],
+    ),
+    scenario("g-commit-add", &[PAIR, BIRTH], &[commit("bob", "k1", 1), add_at("alice", "carol", "n1", 1)]),
+    scenario("g-commit-remove", &[THREE, BIRTH], &[commit("bob", "k1", 1), remove_at("alice", "carol", "x1", 1)]),
+    // A removal without a commit is never stale. A user can't stay by committing first.
+    scenario("g-commit-removed", &[THREE, BIRTH], &[commit("carol", "k1", 1), remove("alice", "carol", "x1")]),
+    // The head has the users who left until a commit names them. A commit from before a leave does not name its user.
+    scenario(
+        "g-commit-leave",
+        &[THREE, BIRTH],
+        &[commit("bob", "k1", 1), leave("carol", "l1"), seal("alice", "m1", 1)],
+    ),
+    scenario("g-seal-remove", &[THREE, BIRTH], &[seal("bob", "m1", 1), remove("alice", "carol", "x1")]),
+    scenario(
+        "g-named-leave",
+        &[THREE, BIRTH, leave("bob", "l1")],
+        &[naming("alice", "k1", 1, &["bob"]), leave("carol", "l2"), seal("alice", "m1", 2)],
+    ),
+    scenario(
+        "g-named-add",
+        &[THREE, BIRTH, leave("bob", "l1")],
+        &[naming("carol", "k1", 1, &["bob"]), add_at("alice", "bob", "n1", 2)],
+    ),
+    // A user who comes back has left: the old device may have the keys.
+    scenario(
+        "g-join-named",
+        &[THREE, BIRTH, leave("carol", "l1")],
+        &[Join("carol"), naming("bob", "k1", 1, &["carol"]), seal("bob", "m1", 2)],
+    ),
+    scenario("g-add-add-sealed", &[PAIR, BIRTH], &[add_at("alice", "carol", "n1", 1), add_at("bob", "carol", "n2", 1)]),
+    scenario("g-add-leave-sealed", &[PAIR, BIRTH], &[add_at("alice", "carol", "n1", 1), leave("bob", "l1")]),
+    scenario(
+        "g-remove-leave",
+        &[THREE, BIRTH],
+        &[remove_at("alice", "bob", "x1", 1), leave("carol", "l1"), seal("alice", "m1", 2)],
+    ),
+    scenario("g-remove-leave-same", &[THREE, BIRTH], &[remove_at("alice", "carol", "x1", 1), leave("carol", "l1")]),
+    // The claim reads the member list, and then takes the packages.
+    scenario("g-claim-remove", &[PAIR, OFFER], &[Claim("alice", "k1"), remove("alice", "bob", "x1")]),
+    // The upload of a message that got stale stays free, for the same message at the new epoch.
+    scenario("sealed-media-commit", &[BIRTH, PICTURE], &[carry_at("a1", 1), commit("bob", "k1", 1)]),
+    scenario("sealed-media-send-send", &[ALICE, BOB, BIRTH, PICTURE], &[carry_at("a1", 1), carry_at("a2", 1)]),
+    scenario("sealed-media-expire", &[BOB, BIRTH, PICTURE], &[carry_at("a1", 1), Expire, Sweep]),
+    scenario("sealed-media-delete", &[BOB, BIRTH, PICTURE, carry_at("a1", 1)], &[delete(2, "d1"), Fetch("bob"), Sweep]),
+    scenario("g-sealed-media-commit", &[PAIR, BIRTH, PICTURE], &[carry_at("a1", 1), commit("bob", "k1", 1)]),
     scenario("send-send-drain", &[to_bob("a1")], &[to_bob("a2"), to_alice("b1"), Drain("bob")]),
 ];
