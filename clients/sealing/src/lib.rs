@@ -29,6 +29,8 @@ mod strict_json;
 #[cfg(test)]
 mod tests;
 mod tree;
+#[cfg(test)]
+mod vectors;
 
 pub use commit::{Followed, Pending, Step};
 pub use conversation::{Conversation, Entry, MARK_BYTES, Mark};
