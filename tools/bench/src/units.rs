@@ -15,7 +15,7 @@ use crate::report;
 /// Returns all operations with their costs.
 pub async fn table() -> String {
     // On the heap: all in one are too large for a test's stack.
-    let parts: [Pin<Box<dyn Future<Output = Rows>>>; 14] = [
+    let parts: [Pin<Box<dyn Future<Output = Rows>>>; 16] = [
         Box::pin(sending()),
         Box::pin(limiting()),
         Box::pin(marking()),
@@ -30,6 +30,8 @@ pub async fn table() -> String {
         Box::pin(carrying()),
         Box::pin(claiming()),
         Box::pin(sealing()),
+        Box::pin(sealing_files()),
+        Box::pin(sealing_groups()),
     ];
     let (bar, mut rows) = (report::progress(parts.len()), Rows::new());
     for part in parts {
@@ -535,11 +537,26 @@ async fn claiming() -> Rows {
     rows
 }
 
-/// A sealed conversation of four devices, with the sizes that they have in practice. A text of up to 430 bytes is 679
-/// sealed.
+/// Bytes of this count, as a frame has them.
+fn bytes(count: usize) -> String {
+    "AAAA".repeat(count / 3)
+}
+
+/// The fields of a frame of a sealed text. A text of up to 430 bytes is 679 sealed.
+fn sealed(epoch: u64) -> Value {
+    json!({"kind": "sealed", "epoch": epoch, "body": bytes(678)})
+}
+
+fn with(mut frame: Value, more: Value) -> Value {
+    if let (Some(frame), Value::Object(more)) = (frame.as_object_mut(), more) {
+        frame.extend(more);
+    }
+    frame
+}
+
+/// A sealed conversation of four devices, with the sizes that they have in practice.
 async fn sealing() -> Rows {
     let app = App::new(None);
-    let bytes = |count: usize| "AAAA".repeat(count / 3);
     let commit = |id: &str, epoch: u64, field: &str, count: usize| {
         let mut commit = json!({
             "action": "commit", "to": "bob", "client_msg_id": id, "epoch": epoch, "group_info": bytes(600),
@@ -548,20 +565,99 @@ async fn sealing() -> Rows {
         commit[field] = json!(bytes(count));
         commit
     };
-    let sealed = |id: &str, epoch: u64| {
-        json!({
-            "action": "send", "to": "bob", "client_msg_id": id, "kind": "sealed", "epoch": epoch, "body": bytes(678),
-        })
-    };
+    let send = |id: &str, epoch: u64| with(json!({"action": "send", "to": "bob", "client_msg_id": id}), sealed(epoch));
     let mut rows = Rows::new();
     rows.push(("commit: birth, of four devices", app.cost_at("alice", "pixel", commit("b1", 0, "welcome", 600)).await));
-    app.cost_at("alice", "pixel", sealed("m1", 1)).await;
-    rows.push(("send: sealed", app.cost_at("alice", "pixel", sealed("m2", 1)).await));
+    app.cost_at("alice", "pixel", send("m1", 1)).await;
+    rows.push(("send: sealed", app.cost_at("alice", "pixel", send("m2", 1)).await));
     rows.push((
         "commit: new keys, of four devices",
         app.cost_at("alice", "pixel", commit("c1", 1, "commit", 879)).await,
     ));
+    rows.push(("send: refused, stale epoch", app.cost([("alice", send("m3", 1))]).await));
     let info = json!({"action": "group_info", "to": "bob"});
     rows.push(("group_info", app.cost_at("alice", "pixel", info).await));
+    rows
+}
+
+/// A sealed conversation whose messages have a digest, and one of them a file.
+async fn sealing_files() -> Rows {
+    let uploads = Rate { burst: 1024, pause: Duration::from_mins(1) };
+    let app = App::limited(None, Limits { uploads, sealed_reports: true, ..Limits::default() });
+    app.online(&["alice", "bob"]).await;
+    let birth = json!({"epoch": 0, "welcome": bytes(600), "group_info": bytes(600), "tree": bytes(1_392)});
+    let birth = with(json!({"action": "commit", "to": "bob", "client_msg_id": "b1"}), birth);
+    app.cost_at("alice", "pixel", birth).await;
+    let send = |id: &str, more: Value| {
+        let digest = json!({"frank": "A".repeat(43) + "="});
+        let frame = json!({"action": "send", "to": "bob", "client_msg_id": id});
+        with(with(with(frame, sealed(1)), digest), more)
+    };
+    let announce = json!({
+        "action": "upload", "to": "bob", "kind": "sealed", "bytes": 2,
+        "sha256": "j0NDRmSPa5bfid2pAcUXaxCm2Dlh3TwayItZstwyeqQ=",
+    });
+    let mut rows = Rows::new();
+    let place = app.ok("alice", announce.clone()).await;
+    rows.push(("upload: a sealed file", app.cost([("alice", announce)]).await));
+    app.aws.with_cloud(|cloud| cloud.s3.put(place["url"].as_str().unwrap_or_default(), &place["headers"], b"hi"));
+    app.ok("alice", json!({"action": "uploaded", "media_id": place["media_id"]})).await;
+    app.cost_at("alice", "pixel", send("m1", json!({}))).await;
+    rows.push(("send: sealed, with a digest", app.cost_at("alice", "pixel", send("m2", json!({}))).await));
+    let media = json!({"media": {"media_id": place["media_id"]}});
+    rows.push(("send: sealed, with a digest and a file", app.cost_at("alice", "pixel", send("m3", media)).await));
+    rows
+}
+
+/// A commit of a group of twenty devices, with the sizes that they have in practice. A commit has new keys, for all of
+/// which one device encrypts anew.
+fn commit_of_twenty(epoch: u64, more: &[(&str, usize)]) -> Value {
+    let mut commit = json!({"epoch": epoch, "group_info": bytes(600), "tree": bytes(6_960)});
+    for (field, count) in more {
+        commit[*field] = json!(bytes(*count));
+    }
+    commit
+}
+
+/// Sealed groups: a message costs what a plain one costs.
+async fn sealing_groups() -> Rows {
+    let mut rows = Rows::new();
+    let app = App::new(None);
+    for (name, id, encrypted) in
+        [("create: a group of 3", "c1", false), ("create: an encrypted group of 3", "c2", true)]
+    {
+        let mut create = json!({"action": "create", "client_msg_id": id, "title": "Trip", "members": ["bob", "carol"]});
+        if encrypted {
+            create["encrypted"] = json!(true);
+        }
+        rows.push((name, app.cost([("alice", create)]).await));
+    }
+    for (members, sent, handed_on) in [
+        (32, "send: sealed, in a group of 32", "fanout: after it"),
+        (100, "send: sealed, in a group of 100", "fanout: after it, posts to the members"),
+    ] {
+        let (app, group) = group_of(members).await;
+        let act = async |action: &str, id: &str, more: Value| {
+            app.cost_at("alice", "pixel", in_group(&group, action, id, &more)).await
+        };
+        let born = act("commit", "b1", commit_of_twenty(0, &[("welcome", 2_490)])).await;
+        let _ = app.fanout().await;
+        rows.push((sent, act("send", "m1", sealed(1)).await));
+        rows.push((handed_on, app.fanout().await));
+        if members == 100 {
+            rows.push(("commit: birth, in a group of 100, of 20 devices", born));
+            let update = commit_of_twenty(1, &[("commit", 2_298)]);
+            rows.push(("commit: new keys, in a group of 100, of 20 devices", act("commit", "c1", update).await));
+            let adds = commit_of_twenty(2, &[("commit", 900), ("welcome", 489)]);
+            let adds = with(adds, json!({"members": ["dave"]}));
+            rows.push(("add: with a commit, of 20 devices", act("add", "n1", adds).await));
+            let removal = with(commit_of_twenty(3, &[("commit", 2_298)]), json!({"user_id": "dave"}));
+            rows.push(("remove: with a commit, of 20 devices", act("remove", "x1", removal).await));
+            act("remove", "x2", json!({"user_id": "u1"})).await;
+            let refused = app.cost([("alice", in_group(&group, "send", "m2", &sealed(4)))]).await;
+            rows.push(("send: refused, a user left unnamed", refused));
+            rows.push(("group_info: of 20 devices", act("group_info", "", json!({})).await));
+        }
+    }
     rows
 }
