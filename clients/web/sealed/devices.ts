@@ -24,6 +24,9 @@ export interface Device {
   reset(): Promise<void>;
   /** The user no longer has the other device. */
   forget(other: Device): Promise<void>;
+  add(user: string): Promise<void>;
+  remove(user: string): Promise<void>;
+  leave(): Promise<void>;
   /** Returns the messages since its join that the device could not read. */
   unreadable(): string[];
   close(): Promise<void>;
@@ -31,6 +34,7 @@ export interface Device {
 
 export interface Owner {
   user: string;
+  /** The other user, or a group. */
   peer: string;
   keys: Keys;
 }
@@ -52,12 +56,22 @@ export class WebDevice implements Device {
     return new WebDevice(client, user, peer, name);
   }
 
+  /** Creates an encrypted group with these members, whose devices have published keys. Returns the id. */
+  static async create(server: LocalServer, { user, keys }: Owner, name: string, members: string[]): Promise<string> {
+    const config = { ...(await server.config(user)), deviceId: name, storage: memoryStorage(), encrypted: keys };
+    const client = await open({ ...config, webSocket: nodeSocket });
+    const made = await client.newGroup({ title: "Friends", members, encrypted: true });
+    const { conversation_id } = await made.stored;
+    await client.close();
+    return conversation_id;
+  }
+
   private constructor(client: Pigeonhole, user: string, peer: string, name: string) {
     this.user = user;
     this.name = name;
     this.#peer = peer;
     this.#client = client;
-    this.#chat = client.direct(peer);
+    this.#chat = peer.startsWith("gr_") ? client.conversation(peer) : client.direct(peer);
     this.#view = this.#chat.messages();
     this.#security = new Security(client);
   }
@@ -95,6 +109,18 @@ export class WebDevice implements Device {
     return this.#security.removeDevice(name);
   }
 
+  async add(user: string): Promise<void> {
+    await (await this.#chat.add([user])).stored;
+  }
+
+  async remove(user: string): Promise<void> {
+    await (await this.#chat.remove(user)).stored;
+  }
+
+  async leave(): Promise<void> {
+    await (await this.#chat.leave()).stored;
+  }
+
   unreadable(): string[] {
     return this.#view.items.flatMap((item) =>
       item.type === "unreadable" && item.why !== "before_join" ? `${item.seq} ${item.why}` : [],
@@ -112,6 +138,7 @@ export class TerminalDevice implements Device {
   readonly name: string;
   #process: ChildProcess;
   #lines: string[] = [];
+  #looks = 0;
   #waiting = new Set<() => void>();
 
   static async open(server: LocalServer, owner: Owner, name: string, folder: string): Promise<TerminalDevice> {
@@ -186,6 +213,25 @@ export class TerminalDevice implements Device {
 
   async forget({ name }: Device): Promise<void> {
     this.#type(`/forget ${name}`);
+  }
+
+  add(user: string): Promise<void> {
+    return this.#answers(`/add ${user}`);
+  }
+
+  remove(user: string): Promise<void> {
+    return this.#answers(`/remove ${user}`);
+  }
+
+  leave(): Promise<void> {
+    return this.#answers("/leave");
+  }
+
+  /** The program answers this line once the server has. */
+  async #answers(line: string): Promise<void> {
+    this.#looks += 1;
+    this.#type(`${line}\n/done-${this.#looks}`);
+    await this.#prints((printed) => printed.startsWith(`!! /done-${this.#looks} `));
   }
 
   unreadable(): string[] {

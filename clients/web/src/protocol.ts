@@ -51,8 +51,11 @@ export type Draft = string | { body: string; replyTo?: number; mentions?: string
 /** The title of a group or a channel, and the rules for its members; for a channel also `join`. */
 export type GroupInfo = Pick<UpdateRequest, "title" | "history" | "post" | "add" | "join">;
 
-/** A group or a channel that is to be: `members` besides the user. */
-export type NewGroup = Pick<CreateRequest, "kind" | "title" | "members" | "history" | "post" | "add" | "join">;
+/** A group or a channel that is to be: `members` besides the user. `encrypted`: a group, by a client with encryption. */
+export type NewGroup = Pick<
+  CreateRequest,
+  "kind" | "title" | "members" | "history" | "post" | "add" | "join" | "encrypted"
+>;
 
 /** The rights of a member of a group. `owner` makes the member the group's owner from now on. */
 export type Role = RoleRequest["role"];

@@ -6,7 +6,8 @@ import { PigeonholeError } from "./errors.ts";
 import type { OpenedChange, Unreadable } from "./events.ts";
 import type { Message } from "./frames.ts";
 import type { Pigeonhole } from "./pigeonhole.ts";
-import { type Keyring, type Opened, type Readiness, SealedSession, type SecurityCall } from "./session/sealing.ts";
+import type { Keyring, Opened } from "./session/keyring.ts";
+import { partyOf, SealedSession, type SecurityCall } from "./session/sealing.ts";
 import type { Session, SessionOptions } from "./session/session.ts";
 
 export type { Lock } from "./chat/row.ts";
@@ -94,9 +95,14 @@ export class Security {
     this.#pigeonhole = pigeonhole;
   }
 
-  /** Returns how the conversation with this user is encrypted. */
-  lock(userId: string): Promise<Lock> {
-    return this.#call({ lock: { peer: userId } });
+  /** Returns how the conversation with this user is encrypted, or the group with this id. */
+  lock(userOrGroup: string): Promise<Lock> {
+    return this.#call({ lock: { with: partyOf(userOrGroup) } });
+  }
+
+  /** Returns the user whose new identity messages to this user or group wait for: see `accept`. */
+  async held(userOrGroup: string): Promise<string | undefined> {
+    return (await this.#call<string | null>({ held: { with: partyOf(userOrGroup) } })) ?? undefined;
   }
 
   /** Returns the number that both users compare, 12 groups of 5 digits. `undefined`: the user's identity is unknown. */
@@ -125,9 +131,9 @@ export class Security {
     return this.#call({ accept: { peer: userId } });
   }
 
-  /** Begins the encryption of the conversation with this user anew. */
-  reset(userId: string): Promise<void> {
-    return this.#call({ reset: { peer: userId } });
+  /** Begins the encryption of the conversation with this user anew, or of the group with this id. */
+  reset(userOrGroup: string): Promise<void> {
+    return this.#call({ reset: { with: partyOf(userOrGroup) } });
   }
 
   /** Returns the user's devices, as the server listed them after the last connect. */
@@ -194,15 +200,15 @@ function keyringOf(keyring: InstanceType<Sealing["Keyring"]>): Keyring {
     },
     position: (conversation) => call("position", { conversation }) ?? undefined,
     due: () => call("due"),
-    met: (peer, now) => call("met", { peer, now }),
-    prepare: (peer, now) => {
-      const [name, value] = variantOf(call("prepare", { peer, now }));
-      return (value === undefined ? name : { [name]: value }) as Readiness;
-    },
-    sealed: (peer, id) => call("sealed", { peer, id }) ?? undefined,
-    seal: (peer, id, envelope) => call("seal", { peer, id, ...envelope }),
-    stale: (peer, id, epoch, last_seq, now) => call("stale", { peer, id, epoch, last_seq, now }),
-    sent: (peer, id, seq, now) => call("sent", { peer, id, seq, now }),
+    met: (party, now) => call("met", { with: party, now }),
+    prepare: (party, now) => named(call("prepare", { with: party, now })),
+    sealed: (party, id) => call("sealed", { with: party, id }) ?? undefined,
+    seal: (party, id, envelope) => call("seal", { with: party, id, ...envelope }),
+    stale: (party, id, epoch, last_seq, now) => call("stale", { with: party, id, epoch, last_seq, now }),
+    rekey: (party, id, left, now) => call("rekey", { with: party, id, left, now }),
+    sent: (party, id, seq, now) => call("sent", { with: party, id, seq, now }),
+    roll: (conversation, id, change, now) => named(call("roll", { conversation, id, change, now })),
+    rolled: (conversation, id, outcome, now) => call("rolled", { conversation, id, ...outcome, now }),
     security: (name, fields) => {
       const answer = call(name, fields);
       return name === "lock" ? variantOf(answer)[0] : answer;
@@ -210,10 +216,16 @@ function keyringOf(keyring: InstanceType<Sealing["Keyring"]>): Keyring {
   };
 }
 
+/** Returns a variant with its name in snake case. */
+function named<T>(variant: Variant): T {
+  const [name, value] = variantOf(variant);
+  return (value === undefined ? name : { [name]: value }) as T;
+}
+
 function shownAs(name: string, value: unknown): Opened {
   switch (name) {
     case "plain":
-      return { plain: named(value as { message: Message; names: string | null }) };
+      return { plain: changeOf(value as { message: Message; names: string | null }) };
     case "unreadable":
       return { unreadable: variantOf(value as string)[0] as Unreadable };
     default:
@@ -222,7 +234,7 @@ function shownAs(name: string, value: unknown): Opened {
 }
 
 /** Returns an edit or a reaction with the id of its target. A change that names none has its own id, which is no target's. */
-function named({ message, names }: { message: Message; names: string | null }): OpenedChange {
+function changeOf({ message, names }: { message: Message; names: string | null }): OpenedChange {
   const { target_seq, client_msg_id } = message;
   const id = names ?? client_msg_id;
   return target_seq === undefined || id === undefined ? message : { ...message, target_id: id };

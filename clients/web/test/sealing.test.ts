@@ -3,24 +3,19 @@
 import { expect, it } from "vitest";
 import { defaultTiming } from "../src/config.ts";
 import type { ClientEvent, Notice, UnreadableMessage } from "../src/events.ts";
-import type { Message, Problem, Request } from "../src/frames.ts";
+import type { Conversation, Message, Problem, Request, System } from "../src/frames.ts";
 import { directConversationId } from "../src/made-ids.ts";
 import { nothingSaved, type Saved } from "../src/saved.ts";
 import type { Step } from "../src/session/core.ts";
-import {
-  type Envelope,
-  type Keyring,
-  type Opened,
-  type Readiness,
-  type Sealed,
-  SealedSession,
-} from "../src/session/sealing.ts";
+import type { Change, Envelope, Keyring, Opened, Party, Prepared, Readiness, Sealed } from "../src/session/keyring.ts";
+import { SealedSession } from "../src/session/sealing.ts";
 import { memoryStorage } from "../src/store/memory.ts";
 import { Store } from "../src/store/store.ts";
 import { Timeline } from "../src/timeline.ts";
 import { message } from "./server.ts";
 
 const ID = directConversationId("alice", "bob");
+const GROUP = "gr_1";
 
 /** Needs `group_info` before the first message. Its ciphertext is the envelope in hexadecimal. */
 class FakeKeyring implements Keyring {
@@ -28,6 +23,9 @@ class FakeKeyring implements Keyring {
   isReady = false;
   joinedAt = 0;
   at = 0;
+  /** Entries from this one on can't be judged yet. */
+  judgesBelow = Number.POSITIVE_INFINITY;
+  rolls: unknown[] = [];
   #sealed = new Map<string, Sealed>();
   #isAsked = false;
   #requests: [string, Request][] = [];
@@ -62,6 +60,9 @@ class FakeKeyring implements Keyring {
   }
 
   take({ seq, kind, body, sender_id, ...rest }: Message): { shown: Opened; notices: Notice[] } {
+    if (seq >= this.judgesBelow) {
+      return { shown: "later", notices: [] };
+    }
     this.at = seq;
     this.#changes.push(["at", String(seq)]);
     return { shown: this.#open({ ...rest, seq, kind, body, sender_id }), notices: [] };
@@ -70,6 +71,10 @@ class FakeKeyring implements Keyring {
   #open(entry: Message): Opened {
     if (entry.kind === "commit") {
       return "nothing";
+    }
+    if (entry.kind === "system") {
+      const { commit: _, ...system } = entry;
+      return { plain: system };
     }
     if (entry.kind !== "sealed") {
       return entry.kind === "delete" ? { plain: entry } : { unreadable: "plain_behind_birth" };
@@ -81,15 +86,16 @@ class FakeKeyring implements Keyring {
     return json === "" ? { unreadable: "broken" } : { plain: { ...entry, ...JSON.parse(json) } };
   }
 
-  prepare(peer: string): Readiness {
+  prepare(party: Party): Readiness {
     if (!this.isReady && !this.#isAsked) {
       this.#isAsked = true;
-      this.#requests.push(["birth", { action: "group_info", to: peer }]);
+      const target = "user" in party ? { to: party.user } : { conversation_id: party.conversation };
+      this.#requests.push(["birth", { action: "group_info", ...target }]);
     }
     return this.isReady ? "ready" : "waits";
   }
 
-  seal(_: string, clientMsgId: string, { kind, body, fields }: Envelope): Sealed {
+  seal(_: Party, clientMsgId: string, { kind, body, fields }: Envelope): Sealed {
     const bytes = Buffer.from(JSON.stringify({ kind, body, fields })).toString("hex");
     const sealed = { epoch: this.epoch, body: bytes, silent: kind !== "text" };
     this.#sealed.set(clientMsgId, sealed);
@@ -105,22 +111,39 @@ class FakeKeyring implements Keyring {
 
   met() {}
 
-  sealed(_: string, clientMsgId: string) {
+  sealed(_: Party, clientMsgId: string) {
     return this.#sealed.get(clientMsgId);
   }
 
-  stale(_: string, clientMsgId: string, epoch: number) {
+  stale(_: Party, clientMsgId: string, epoch: number) {
     this.#sealed.delete(clientMsgId);
     this.epoch = epoch;
   }
 
   security(name: string, fields: object) {
-    return { name, ...fields };
+    return name === "lock" ? "plain" : { name, ...fields };
   }
 
-  sent(_: string, clientMsgId: string) {
+  sent(_: Party, clientMsgId: string) {
     this.#sealed.delete(clientMsgId);
     this.#changes.push([clientMsgId, null]);
+  }
+
+  rekey(_: Party, clientMsgId: string, left: string[]) {
+    this.#sealed.delete(clientMsgId);
+    this.#requests.push(["rekey", { action: "commit", conversation_id: GROUP, removes: left } as never]);
+    this.isReady = false;
+    this.#isAsked = true;
+  }
+
+  roll(_: string, clientMsgId: string, change: Change): Prepared {
+    this.rolls.push(clientMsgId, change);
+    return { ready: { epoch: this.epoch, commit: "AA==" } };
+  }
+
+  rolled(_: string, clientMsgId: string, outcome: { seq: number } | { problem: Problem }) {
+    this.rolls.push(clientMsgId, "seq" in outcome ? outcome.seq : outcome.problem.code);
+    this.epoch += "problem" in outcome ? 1 : 0;
   }
 }
 
@@ -175,6 +198,9 @@ const rows = ({ writes }: Step) => writes.flatMap((write) => ("sealing" in write
 const done = ({ writes }: Step) =>
   writes.flatMap((write) => ("change" in write && "done" in write.change ? [write.change.done] : []));
 
+const rowOf = (conversation_id: string, fields: Partial<Conversation>) =>
+  ({ conversation_id, kind: "group", last_seq: 1, delivered_seq: 1, last_message: {}, ...fields }) as Conversation;
+
 /** Bob and alice have chatted before, up to entry 1. */
 function chatting() {
   const keyring = new FakeKeyring();
@@ -219,9 +245,10 @@ it("edits and reactions leave sealed too, and name the author's id of their targ
   expect(frame).toMatchObject({ action: "send", kind: "sealed", silent: true, body: sealedAs("reaction", "", fields) });
 });
 
-it("nothing of a group, a channel, a service or a delete is sealed", () => {
+it("nothing of a plain group, a service or a delete is sealed", () => {
   const { session } = chatting();
-  session.keep({ clientMsgId: "m1", target: { conversation_id: "gr_1" }, body: "to all" }, undefined, 0);
+  session.store({ row: rowOf(GROUP, {}) });
+  session.keep({ clientMsgId: "m1", target: { conversation_id: GROUP }, body: "to all" }, undefined, 0);
   session.keep({ clientMsgId: "m2", target: { to: "@shop" }, body: "to a service" }, undefined, 0);
   const request = { action: "delete", conversation_id: ID, client_msg_id: "d1", seq: 1 } as const;
   session.keep({ clientMsgId: "d1", request }, undefined, 0);
@@ -364,6 +391,114 @@ it("what the app has passed is opened behind it, once the keyring has joined the
   const step = turn(session);
   const kept = step.writes.flatMap((write) => ("entry" in write ? [write.entry.body] : []));
   expect([kept, texts(step.told), keyring.at]).toEqual([["text 2", "text 3"], [], 3]);
+});
+
+it("a message to a group waits until it is known whether the group is encrypted", () => {
+  const { session } = chatting();
+  session.keep({ clientMsgId: "m1", target: { conversation_id: GROUP }, body: "to all" }, undefined, 0);
+  const { frames } = turn(session);
+  expect(frames.map(({ action }) => action)).toEqual(["inbox"]);
+  const last_message = {
+    seq: 1,
+    message_id: "1",
+    sender_id: "bob",
+    kind: "system",
+    preview: "",
+    sent_at: message(1, "").sent_at,
+  };
+  const rules = {
+    title: "Friends",
+    role: "member",
+    history: "joined",
+    post: "all",
+    add: "all",
+    member_count: 2,
+  } as const;
+  const row = { ...rowOf(GROUP, {}), ...rules, last_message, unread: 0, read_seq: 0, encrypted: true, epoch: 0 };
+  reply(session, idOf({ frames } as never, "inbox"), { conversations: [row], next_cursor: null });
+  const body = sealedAs("text", "to all");
+  expect(turn(session).frames).toEqual([
+    expect.objectContaining({ action: "send", conversation_id: GROUP, kind: "sealed", body }),
+  ]);
+});
+
+it("an own group that is created encrypted is encrypted from its first message on", () => {
+  const { session } = chatting();
+  const members = ["bob"];
+  const request = { action: "create", client_msg_id: "c1", title: "Friends", members, encrypted: true } as const;
+  session.keep({ clientMsgId: "c1", request }, undefined, 0);
+  reply(session, idOf(turn(session), "create"), { ...stored(1), conversation_id: GROUP });
+  session.keep({ clientMsgId: "m1", target: { conversation_id: GROUP }, body: "to all" }, undefined, 0);
+  expect(turn(session).frames).toContainEqual(
+    expect.objectContaining({ action: "send", conversation_id: GROUP, kind: "sealed" }),
+  );
+});
+
+/** Alice is in an encrypted group, up to entry 1. */
+function inGroup() {
+  const { keyring, session } = chatting();
+  keyring.at = 0;
+  keyring.joinedAt = 0;
+  session.store({ row: rowOf(GROUP, { encrypted: true, epoch: 1 }) });
+  arrive(session, entry(1, { conversation_id: GROUP, kind: "commit", epoch: 1 }));
+  turn(session);
+  return { keyring, session };
+}
+
+it("an addition leaves with its commit, and again with another one if that is stale", () => {
+  const { keyring, session } = inGroup();
+  const members = ["carol"];
+  const request = { action: "add", conversation_id: GROUP, client_msg_id: "a1", members } as const;
+  session.keep({ clientMsgId: "a1", request }, undefined, 0);
+  const first = turn(session);
+  expect(first.frames).toEqual([expect.objectContaining({ ...request, epoch: 1, commit: "AA==" })]);
+  const error = { code: "stale_epoch", message: "", retryable: false, conversation_id: GROUP, epoch: 2, last_seq: 1 };
+  session.received(1, JSON.stringify({ type: "error", id: idOf(first, "add"), error }), 0);
+  const second = turn(session);
+  expect(second.frames).toEqual([expect.objectContaining({ ...request, epoch: 2 })]);
+  reply(session, idOf(second, "add"), {
+    ...stored(2),
+    conversation_id: GROUP,
+    added: members,
+    already: [],
+    not_added: [],
+  });
+  const { told } = turn(session);
+  expect(told).toContainEqual(expect.objectContaining({ type: "message" }));
+  expect(keyring.rolls).toEqual(["a1", { add: members }, "a1", "stale_epoch", "a1", { add: members }, "a1", 2]);
+});
+
+it("a message that meets users who left leaves once more behind the commit without them", () => {
+  const { keyring, session } = inGroup();
+  session.keep({ clientMsgId: "m1", target: { conversation_id: GROUP }, body: "again" }, undefined, 0);
+  const error = { code: "rekey_required", message: "", retryable: false, members: ["bob"] };
+  session.received(1, JSON.stringify({ type: "error", id: idOf(turn(session), "send"), error }), 0);
+  const { frames } = turn(session);
+  expect(frames).toEqual([expect.objectContaining({ action: "commit", removes: ["bob"] })]);
+  keyring.isReady = true;
+  reply(session, idOf({ frames } as never, "commit"), {});
+  expect(turn(session).frames).toEqual([expect.objectContaining({ action: "send", client_msg_id: "m1" })]);
+});
+
+it("an entry that can't be judged yet waits, and all behind it", () => {
+  const { keyring, session } = inGroup();
+  const added: System = { event: "members.added", members: ["carol"] };
+  const sealed = entry(3, { conversation_id: GROUP, kind: "sealed", epoch: 2, body: sealedAs("text", "hi") });
+  keyring.judgesBelow = 2;
+  arrive(session, entry(2, { conversation_id: GROUP, kind: "system", system: added, commit: "AA==" }), sealed);
+  const early = turn(session);
+  expect([early.told, early.frames]).toEqual([[], []]);
+  keyring.judgesBelow = Number.POSITIVE_INFINITY;
+  keyring.isReady = false;
+  session.keep({ clientMsgId: "m1", target: { to: "bob" }, body: "" }, undefined, 0);
+  reply(session, idOf(turn(session), "group_info"), {});
+  const { told } = turn(session);
+  expect(told.flatMap((event) => (event.type === "message" ? [event.message.seq, event.message.commit] : []))).toEqual([
+    2,
+    undefined,
+    3,
+    undefined,
+  ]);
 });
 
 it("low keys reach the keyring", () => {

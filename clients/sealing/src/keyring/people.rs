@@ -39,17 +39,22 @@ impl Keyring {
         }
     }
 
+    /// Returns a verified user with another identity in this conversation: messages wait for an
+    /// [`accept`](Self::accept).
+    pub fn held(&self, with: impl Into<Party>) -> Option<UserId> {
+        self.held_in(&self.id_of(&with.into()))
+    }
+
     /// Returns this user, if messages to them wait for an [`accept`](Self::accept).
-    pub(super) fn held(&self, peer: &UserId) -> Option<UserId> {
+    fn is_held(&self, peer: &UserId) -> Option<UserId> {
         self.pins.get(peer).filter(|pin| pin.offered.is_some()).map(|_| peer.clone())
     }
 
-    /// Returns a verified user with another identity in this conversation: messages wait for an
-    /// [`accept`](Self::accept).
+    /// As [`held`](Self::held).
     pub(super) fn held_in(&self, id: &ConversationId) -> Option<UserId> {
         let seat = self.seats.get(id)?;
         if let Some(peer) = &seat.row.peer {
-            return self.held(peer);
+            return self.is_held(peer);
         }
         let mut held = self.pins.iter().filter(|(_, pin)| pin.offered.is_some()).map(|(user, _)| user).peekable();
         held.peek()?;

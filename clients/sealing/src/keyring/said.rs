@@ -47,7 +47,8 @@ impl RequestKey {
 }
 
 /// A conversation, by its other user or by its id.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Party {
     /// The direct conversation with this user.
     User(UserId),
@@ -77,7 +78,8 @@ pub enum Roll<'a> {
 }
 
 /// How a change of a group's members leaves.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Prepared {
     /// As it is: the group is not encrypted, or this device has no part in it.
     Plain,

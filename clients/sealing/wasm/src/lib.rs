@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
-use sealing::{Envelope, Identity, RequestKey, SEED_BYTES};
+use sealing::{Envelope, Identity, Party, RequestKey, Roll, SEED_BYTES};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wasm_bindgen::prelude::*;
@@ -48,19 +48,19 @@ enum Call {
     },
     Due {},
     Met {
-        peer: UserId,
+        with: Party,
         now: u64,
     },
     Prepare {
-        peer: UserId,
+        with: Party,
         now: u64,
     },
     Sealed {
-        peer: UserId,
+        with: Party,
         id: ClientMsgId,
     },
     Seal {
-        peer: UserId,
+        with: Party,
         id: ClientMsgId,
         kind: String,
         body: String,
@@ -69,20 +69,42 @@ enum Call {
         fields: Map<String, Value>,
     },
     Stale {
-        peer: UserId,
+        with: Party,
         id: ClientMsgId,
         epoch: u64,
         last_seq: Seq,
         now: u64,
     },
     Sent {
-        peer: UserId,
+        with: Party,
         id: ClientMsgId,
         seq: Option<Seq>,
         now: u64,
     },
+    Rekey {
+        with: Party,
+        id: ClientMsgId,
+        left: Vec<UserId>,
+        now: u64,
+    },
+    Roll {
+        conversation: ConversationId,
+        id: ClientMsgId,
+        change: Change,
+        now: u64,
+    },
+    Rolled {
+        conversation: ConversationId,
+        id: ClientMsgId,
+        seq: Option<Seq>,
+        problem: Option<Problem>,
+        now: u64,
+    },
     Lock {
-        peer: UserId,
+        with: Party,
+    },
+    Held {
+        with: Party,
     },
     SafetyNumber {
         peer: UserId,
@@ -100,7 +122,7 @@ enum Call {
         peer: UserId,
     },
     Reset {
-        peer: UserId,
+        with: Party,
         now: u64,
     },
     Devices {},
@@ -108,6 +130,14 @@ enum Call {
         device: DeviceId,
         now: u64,
     },
+}
+
+/// A change of a group's members.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Change {
+    Add(Vec<UserId>),
+    Remove(UserId),
 }
 
 #[wasm_bindgen]
@@ -153,21 +183,38 @@ impl Keyring {
             Call::Take { message, now } => json(&ring.take(&message, now)),
             Call::Position { conversation } => json(&ring.position(&conversation)),
             Call::Due {} => json(&ring.due()),
-            Call::Met { peer, now } => json(&ring.met(&peer, now)),
-            Call::Prepare { peer, now } => json(&ring.prepare(&peer, now)),
-            Call::Sealed { peer, id } => json(&ring.sealed(&peer, &id)),
-            Call::Seal { peer, id, kind, body, at, after, fields } => {
-                json(&ring.seal(&peer, &id, &Envelope { kind, body, at, after, fields })?)
+            Call::Met { with, now } => json(&ring.met(with, now)),
+            Call::Prepare { with, now } => json(&ring.prepare(with, now)),
+            Call::Sealed { with, id } => json(&ring.sealed(with, &id)),
+            Call::Seal { with, id, kind, body, at, after, fields } => {
+                json(&ring.seal(with, &id, &Envelope { kind, body, at, after, fields })?)
             }
-            Call::Stale { peer, id, epoch, last_seq, now } => json(&ring.stale(&peer, &id, epoch, last_seq, now)),
-            Call::Sent { peer, id, seq, now } => json(&ring.sent(&peer, &id, seq, now)),
-            Call::Lock { peer } => json(&ring.lock(&peer)),
+            Call::Stale { with, id, epoch, last_seq, now } => json(&ring.stale(with, &id, epoch, last_seq, now)),
+            Call::Sent { with, id, seq, now } => json(&ring.sent(with, &id, seq, now)),
+            Call::Rekey { with, id, left, now } => json(&ring.rekey(with, &id, &left, now)),
+            Call::Roll { conversation, id, change, now } => {
+                let roll = match &change {
+                    Change::Add(users) => Roll::Add(users),
+                    Change::Remove(user) => Roll::Remove(user),
+                };
+                json(&ring.roll(&conversation, &id, roll, now))
+            }
+            Call::Rolled { conversation, id, seq, problem, now } => {
+                let result = match (seq, &problem) {
+                    (Some(seq), _) => Ok(seq),
+                    (None, Some(problem)) => Err(problem),
+                    (None, None) => return Err(JsError::new("a change has a place or a problem")),
+                };
+                json(&ring.rolled(&conversation, &id, result, now))
+            }
+            Call::Lock { with } => json(&ring.lock(with)),
+            Call::Held { with } => json(&ring.held(with)),
             Call::SafetyNumber { peer } => json(&ring.safety_number(&peer).map(|number| number.to_string())),
             Call::SafetyCode { peer } => json(&ring.safety_number(&peer).map(|number| BASE64.encode(number.bytes()))),
             Call::IsVerified { peer } => json(&ring.is_verified(&peer)),
             Call::Verify { peer } => json(&ring.verify(&peer)),
             Call::Accept { peer } => json(&ring.accept(&peer)),
-            Call::Reset { peer, now } => json(&ring.reset(&peer, now)),
+            Call::Reset { with, now } => json(&ring.reset(with, now)),
             Call::Devices {} => json(&ring.devices()),
             Call::RemoveDevice { device, now } => json(&ring.remove_device(&device, now)),
         }

@@ -308,11 +308,12 @@ export class Conversations {
     this.#chats = this.#chats.filter((chat) => chat.key !== key);
   }
 
-  /** Takes how each direct conversation is encrypted. Returns whether any has changed. */
-  lock(lockOf: (peerId: string) => Lock): boolean {
+  /** Takes how each conversation is encrypted, by its peer or its id. Returns whether any has changed. */
+  lock(lockOf: (of: string) => Lock): boolean {
     let hasChanged = false;
     for (const chat of this.#chats) {
-      const lock = chat.peerId === undefined ? "plain" : lockOf(chat.peerId);
+      const of = chat.peerId ?? chat.conversationId;
+      const lock = of === undefined ? "plain" : lockOf(of);
       hasChanged ||= chat.lock !== lock;
       chat.lock = lock;
     }

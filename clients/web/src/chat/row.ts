@@ -57,11 +57,11 @@ export interface ChatRow {
 }
 
 /**
- * How a direct conversation is encrypted. A client without encryption has `plain` alone.
+ * How a direct conversation or a group is encrypted. A client without encryption has `plain` alone.
  *
  * - `plain`: the messages are in the clear.
  * - `sealed`: new messages are encrypted.
- * - `changed`: the user verified the peer, whose identity is another one now. Messages wait until the user accepts it.
+ * - `changed`: the user verified a member, whose identity is another one now. Messages wait until the user accepts it.
  * - `joining`: the conversation is encrypted, and this device has no part in it yet.
  */
 export type Lock = "plain" | "sealed" | "changed" | "joining";

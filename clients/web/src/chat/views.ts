@@ -488,7 +488,7 @@ export class Views {
   }
 
   /** Brings the rows up to how their conversations are encrypted. */
-  lock(lockOf: (peerId: string) => Lock): void {
+  lock(lockOf: (of: string) => Lock): void {
     this.#isChanged ||= this.#chats?.lock(lockOf) ?? false;
   }
 

@@ -54,6 +54,12 @@ class Conversation {
     return this.isBroken() && this.repairTries > 0;
   }
 
+  /** Returns the place of the next entry for the app. */
+  next(): number {
+    // Entries of an earlier membership go to the app; the gaps between them will never be filled.
+    return Math.min(Math.max(this.shown ?? 0, this.floor) + 1, ...this.buffer.keys());
+  }
+
   /** Has come, in order or not. */
   has(seq: number): boolean {
     return (this.shown !== undefined && seq <= this.shown) || this.buffer.has(seq);
@@ -289,15 +295,15 @@ export class Conversations {
   }
 
   #takeNext(conversation: Conversation): Arrived | undefined {
-    const { shown = 0, floor, buffer } = conversation;
-    // Entries of an earlier membership go to the app; the gaps between them will never be filled.
-    const seq = shown < floor ? Math.min(floor + 1, ...buffer.keys()) : shown + 1;
+    const { buffer } = conversation;
+    const seq = conversation.next();
     const arrived = buffer.get(seq);
-    if (arrived) {
+    if (arrived && this.#session.judges(arrived.message)) {
       conversation.buffer.delete(seq);
       conversation.shown = seq;
+      return arrived;
     }
-    return arrived;
+    return undefined;
   }
 
   // Missing entries.
@@ -311,9 +317,12 @@ export class Conversations {
 
   /** When this one is to be repaired; never, while something prevents it. */
   #repairAt(id: string): number {
-    const { repairAsked, drainAsked, repairAt, shown } = this.#get(id);
+    const conversation = this.#get(id);
+    const { repairAsked, drainAsked, repairAt, shown } = conversation;
     const waits =
-      repairAsked || repairAt === undefined || (shown === undefined && (drainAsked || this.#mayHoldOwn(id)));
+      repairAsked ||
+      repairAt === undefined ||
+      (shown === undefined ? drainAsked || this.#mayHoldOwn(id) : conversation.buffer.has(conversation.next()));
     return waits ? Number.POSITIVE_INFINITY : repairAt;
   }
 

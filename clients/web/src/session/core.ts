@@ -138,6 +138,11 @@ export class Core {
     this.tell({ type: "state", ...state });
   }
 
+  /** Takes the next entry of a conversation, before the app gets it. `false`: it waits in its buffer. */
+  judges(_: Message): boolean {
+    return true;
+  }
+
   /** The next entry for the app. */
   handOver(message: Message, missed: boolean): void {
     this.store({ entry: message });

@@ -1,4 +1,4 @@
-// The end-to-end encryption of direct conversations: a session whose requests leave sealed.
+// The end-to-end encryption of direct conversations and groups: a session whose requests leave sealed.
 //
 // The keyring makes all decisions, as in the Rust client. The session passes it the entries of the log in order, sends
 // its requests, and writes its rows with everything else of the turn. Only an app with encryption loads this module.
@@ -6,90 +6,49 @@
 import type { Lock } from "../chat/row.ts";
 import { PigeonholeError } from "../errors.ts";
 import { type Notice, type State, type Unreadable, type UnreadableMessage, whyUnreadable } from "../events.ts";
-import { type Conversation, type HistoryResult, limits, type Message, type Problem, type Request } from "../frames.ts";
+import {
+  type Conversation,
+  type HistoryResult,
+  isInboxResult,
+  limits,
+  type Message,
+  type Problem,
+  type Request,
+} from "../frames.ts";
 import { directConversationId } from "../made-ids.ts";
-import { isChange, isService, kindOf, readHistory, requestFor } from "../protocol.ts";
+import { isChange, isChannel, isGroup, isService, kindOf, readHistory, requestFor } from "../protocol.ts";
 import type { StorageChange, StoringRequest } from "../saved.ts";
 import type { Found, Load, LoadId, Write } from "../store/types.ts";
 import type { LinkId, Step } from "./core.ts";
+import type { Envelope, Keyring, Opened, Party, Sealed } from "./keyring.ts";
 import { ownEntry } from "./outbox.ts";
 import { type Asker, Requests } from "./requests.ts";
 import { Session, type SessionOptions } from "./session.ts";
 import type { CallRequest, CallResult, Waiter } from "./waiter.ts";
 
-/** The outcome of an entry. `own`: this device sealed it, and the outbox has its text. `later`: no outcome yet. */
-export type Opened = { plain: Message } | "own" | "nothing" | "later" | { unreadable: Unreadable };
-
-export interface Sealed {
-  epoch: number;
-  /** Base64. */
-  body: string;
-  silent: boolean;
-}
-
-export type Readiness = "ready" | "waits" | { held: string } | { refused: string };
-
-/** The plaintext of a message, as its author wrote it. */
-export interface Envelope {
-  kind: string;
-  body: string;
-  at: string;
-  after: number;
-  fields: Record<string, unknown>;
-}
-
-/** The outcome of a reply. `entry`: the own commit that the server has stored, and sends to other connections only. */
-export interface Answered {
-  notices: Notice[];
-  entry: Message | undefined;
-}
-
-/** The keys of this device, in WebAssembly. Rows and bytes are base64, times milliseconds since 1970. */
-export interface Keyring {
-  takeChanges(): [key: string, value: string | null][];
-  connected(): void;
-  keysLow(left: number): void;
-  requests(nowMs: number): [key: unknown, request: Request][];
-  answered(key: unknown, reply: { result: unknown } | { problem: Problem }, nowMs: number): Answered;
-  wakeAt(): number | undefined;
-  /** The client has everything that was pending. */
-  caughtUp(nowMs: number): void;
-  /** The conversations whose log is to be requested, at least up to this `seq`. */
-  due(): [conversation: string, seq: number][];
-  /** The chat list has an encrypted conversation with this user. */
-  met(peer: string, nowMs: number): void;
-  take(entry: Message, nowMs: number): { shown: Opened; notices: Notice[] };
-  position(conversation: string): number | undefined;
-  prepare(peer: string, nowMs: number): Readiness;
-  seal(peer: string, clientMsgId: string, envelope: Envelope): Sealed;
-  sealed(peer: string, clientMsgId: string): Sealed | undefined;
-  stale(peer: string, clientMsgId: string, epoch: number, lastSeq: number, nowMs: number): void;
-  /** The message is stored at this `seq` and told, or refused for good. */
-  sent(peer: string, clientMsgId: string, seq: number | undefined, nowMs: number): void;
-  /** A call of the app. */
-  security(name: string, fields: object): unknown;
-}
-
 /** A call of the app to the keyring, in the form of a request. */
 export interface SecurityCall {
   action: "security";
   /** One field, by the name of the call. */
-  call: Record<string, Record<string, string>>;
+  call: Record<string, object>;
 }
 
-/** A request of the outbox with something that only the other user may read. */
+/** A request of the outbox with something that only the members may read. */
 type Content = Extract<StoringRequest, { action: "send" | "edit" | "react" }>;
+/** A change of a group's members, which can need a commit. */
+type Roll = Extract<StoringRequest, { action: "add" | "remove" }>;
+type Upload = Extract<Request, { action: "upload" }>;
 
-/** A request that is not sealed yet. */
+/** A request that has not left yet. */
 interface Waiting {
-  request: Content;
+  request: Content | Roll | Upload;
   asker: Asker;
   lostUntil: number;
 }
 
 /** A sealed request whose place in the log has not come. The outbox keeps its text until then. */
 interface Own {
-  peer: string;
+  party: Party;
   request: Content;
   sealed: Sealed;
   /** The app has its entry, at this `seq`. */
@@ -110,11 +69,16 @@ export class SealedSession extends Session {
   /** Requests of the keyring whose connection ended before the reply. */
   #again: [key: unknown, request: Request][] = [];
   #waiting: Waiting[] = [];
-  /** Uploads that the session refuses in this turn. */
-  #files: Asker[] = [];
   #own = new Map<string, Own>();
   /** The other users of direct conversations. */
   #peers = new Map<string, string>();
+  /** The groups whose row is known, and whether that is one of an encrypted group. */
+  #groups = new Map<string, boolean>();
+  #areRowsAsked = false;
+  /** The outcomes of the entries that the session passes the app next. */
+  #opened = new Map<Message, Opened>();
+  /** Conversations whose next entry the keyring can't judge yet. */
+  #unjudged = new Set<string>();
   /** Conversations in which the keyring has taken less than the app has passed. */
   #behind = new Set<string>();
   #opening = new Set<string>();
@@ -122,7 +86,9 @@ export class SealedSession extends Session {
   #targets = new Map<string, string | undefined>();
   #loads = new Map<LoadId, string>();
   #lastLoad = FIRST_LOAD;
-  /** How the conversations with these users are encrypted, until the keyring changes. */
+  /** The store's rows have come. */
+  #hasRows = false;
+  /** How these conversations are encrypted, until the keyring changes. */
   #locks = new Map<string, Lock>();
 
   constructor(options: SessionOptions, keyring: Keyring) {
@@ -130,7 +96,7 @@ export class SealedSession extends Session {
     this.#keyring = keyring;
     this.#rows = new Map(options.saved.sealing);
     this.requests = new SealedRequests(this);
-    // The stored rows have the peers of conversations.
+    // The stored rows have the peers of conversations, and the encrypted groups.
     this.#load("", { load: "start" });
   }
 
@@ -143,7 +109,7 @@ export class SealedSession extends Session {
         this.#keyring.connected();
         this.#findBehind();
       }
-      this.#sealWaiting();
+      this.#sendWaiting();
       this.#askDue();
     }
     this.#link = link;
@@ -162,15 +128,22 @@ export class SealedSession extends Session {
         this.#remember(key, value);
       }
     }
-    this.views.lock((peer) => this.#lockOf(peer));
+    this.views.lock((of) => this.#lockOf(of));
     this.showViews();
     return super.takeStep();
   }
 
-  #lockOf(peer: string): Lock {
-    const lock = this.#locks.get(peer) ?? (this.#keyring.security("lock", { peer }) as Lock);
-    this.#locks.set(peer, lock);
+  #lockOf(of: string): Lock {
+    const known = this.#locks.get(of);
+    const lock = known ?? (isChannel(of) ? "plain" : this.#readLock(of));
+    this.#locks.set(of, lock);
     return lock;
+  }
+
+  #readLock(of: string): Lock {
+    const lock = this.#keyring.security("lock", { with: partyOf(of) }) as Lock;
+    // A group that was created encrypted begins with its first message.
+    return lock === "plain" && this.#groups.get(of) ? "sealed" : lock;
   }
 
   #remember(key: string, value: string | null): void {
@@ -235,11 +208,7 @@ export class SealedSession extends Session {
           this.#answered(key, { result });
           return true;
         },
-        refused: (error) => {
-          const { code, message } = error;
-          const problem = this.requests.problem ?? ({ code, message, retryable: false } as Problem);
-          this.#answered(key, { problem });
-        },
+        refused: (error) => this.#answered(key, { problem: this.requests.problemOf(error) }),
         lost: () => this.#again.push([key, request]),
       });
     }
@@ -256,85 +225,155 @@ export class SealedSession extends Session {
       this.conversations.arrived(entry, false);
     }
     this.#findBehind();
+    const waiting = [...this.#unjudged];
+    this.#unjudged.clear();
+    for (const id of waiting) {
+      this.#show(id);
+    }
   }
 
-  /** Takes a request of the outbox. Returns `false` if it leaves as it is. */
+  /** Takes a request that can need the keyring. Returns `false` if it leaves as it is. */
   hold(request: Request, asker: Asker, lostUntil: number): boolean {
-    if (request.action === "upload") {
-      return this.#holdFile(request, asker);
-    }
-    if (!isContent(request) || ("conversation_id" in request && kindOf(request.conversation_id) !== "direct")) {
-      return false;
-    }
-    const peer = this.#peerOf(request);
-    if (peer !== undefined) {
-      this.#meet(directConversationId(this.me, peer), peer);
-    }
-    // A service has no keys.
-    if (peer !== undefined && isService(peer)) {
+    if (!needsKeys(request) || this.#readerOf(request) === "all") {
       return false;
     }
     this.#waiting.push({ request, asker, lostUntil });
     return true;
   }
 
-  /** Refuses a file for another user, before any byte of it leaves. */
-  #holdFile(request: Extract<Request, { action: "upload" }>, asker: Asker): boolean {
-    const isOfUser = "to" in request && request.to !== undefined && !isService(request.to);
+  /** Returns who alone may read a request. `undefined`: not known yet. */
+  #readerOf(request: Content | Roll | Upload): Party | "all" | undefined {
     const id = "conversation_id" in request ? request.conversation_id : undefined;
-    const peer = id === undefined ? undefined : this.#peers.get(id);
-    const isOfChat = id !== undefined && kindOf(id) === "direct" && (peer === undefined || !isService(peer));
-    if (isOfUser || isOfChat) {
-      this.#files.push(asker);
+    if (id !== undefined && isGroup(id)) {
+      return this.#readLock(id) === "plain" ? (this.#groups.has(id) ? "all" : undefined) : { conversation: id };
     }
-    return isOfUser || isOfChat;
+    if (id !== undefined && isChannel(id)) {
+      return "all";
+    }
+    const peer = "to" in request ? request.to : this.#peers.get(id ?? "");
+    if (peer === undefined) {
+      return undefined;
+    }
+    this.#meet(directConversationId(this.me, peer), peer);
+    // A service has no keys.
+    return isService(peer) ? "all" : { user: peer };
   }
 
-  #sealWaiting(): void {
-    for (const asker of this.#files.splice(0)) {
-      asker.refused(new PigeonholeError("encryption_required", "files can't be encrypted yet"));
+  /** The server has created a group. */
+  created(result: unknown, isEncrypted: boolean): void {
+    const { conversation_id } = result as { conversation_id?: string };
+    if (conversation_id !== undefined) {
+      this.#knowGroup(conversation_id, isEncrypted);
     }
+  }
+
+  #knowGroup(id: string, isEncrypted: boolean): void {
+    this.#groups.set(id, isEncrypted || this.#groups.get(id) === true);
+    this.#locks.delete(id);
+  }
+
+  #sendWaiting(): void {
     for (const waiting of this.#waiting.splice(0)) {
-      const { request, asker } = waiting;
-      const peer = this.#peerOf(request);
-      const sealed = peer === undefined ? undefined : this.#seal(peer, request);
-      if (peer === undefined || sealed === undefined) {
+      const { request, asker, lostUntil } = waiting;
+      const reader = this.#readerOf(request);
+      if (reader === undefined) {
         this.#waiting.push(waiting);
-      } else if (sealed instanceof PigeonholeError) {
-        asker.refused(sealed);
+        if ("conversation_id" in request && isGroup(request.conversation_id ?? "") && this.#hasRows) {
+          this.#askRows();
+        }
+      } else if (reader === "all") {
+        this.requests.askClear(request, asker, lostUntil);
+      } else if (request.action === "upload") {
+        asker.refused(new PigeonholeError("encryption_required", "files can't be encrypted yet"));
+      } else if (isRoll(request)) {
+        this.#sendRoll(waiting, request);
       } else {
-        this.#send(peer, waiting, sealed);
+        this.#sendContent(reader, waiting, request);
       }
     }
   }
 
+  /** Requests the chat list up to its end: the row of a group says whether it is encrypted. */
+  #askRows(cursor?: string): void {
+    if (this.#areRowsAsked) {
+      return;
+    }
+    this.#areRowsAsked = true;
+    const ended = () => {
+      this.#areRowsAsked = false;
+    };
+    const from = cursor === undefined ? {} : { cursor };
+    this.requests.askClear(
+      { action: "inbox", limit: limits.INBOX_LIMIT_MAX, ...from },
+      {
+        answered: (result) => {
+          ended();
+          const { conversations = [], next_cursor = null } = isInboxResult(result) ? result : {};
+          for (const row of conversations) {
+            this.store({ row });
+          }
+          const isMissing = ({ request }: Waiting) => this.#readerOf(request) === undefined;
+          if (next_cursor !== null && this.#waiting.some(isMissing)) {
+            this.#askRows(next_cursor);
+          } else {
+            this.#endRows();
+          }
+          return true;
+        },
+        refused: ended,
+        lost: ended,
+      },
+    );
+  }
+
+  /** The chat list has no row of these groups, so the user is no member. The server refuses the requests. */
+  #endRows(): void {
+    for (const { request } of this.#waiting) {
+      const id = "conversation_id" in request ? (request.conversation_id ?? "") : "";
+      if (isGroup(id) && !this.#groups.has(id)) {
+        this.#groups.set(id, false);
+      }
+    }
+  }
+
+  #sendContent(party: Party, waiting: Waiting, request: Content): void {
+    const sealed = this.#seal(party, request);
+    if (sealed === undefined) {
+      this.#waiting.push(waiting);
+    } else if (sealed instanceof PigeonholeError) {
+      waiting.asker.refused(sealed);
+    } else {
+      this.#send(party, waiting, request, sealed);
+    }
+  }
+
   /** Returns the bytes that leave, always the same. `undefined`: not now. */
-  #seal(peer: string, request: Content): Sealed | PigeonholeError | undefined {
+  #seal(party: Party, request: Content): Sealed | PigeonholeError | undefined {
     const { client_msg_id } = request;
-    const known = this.#keyring.sealed(peer, client_msg_id);
+    const known = this.#keyring.sealed(party, client_msg_id);
     if (known) {
       return known;
     }
     if (request.action === "send" && request.media) {
       return new PigeonholeError("encryption_required", "files can't be encrypted yet");
     }
-    const readiness = this.#keyring.prepare(peer, this.#nowMs);
+    const readiness = this.#keyring.prepare(party, this.#nowMs);
     if (typeof readiness === "object" && "refused" in readiness) {
       return new PigeonholeError(readiness.refused as "no_keys", "the message can't be encrypted");
     }
-    const envelope = readiness === "ready" ? this.#envelope(peer, request) : undefined;
+    const envelope = readiness === "ready" ? this.#envelope(party, request) : undefined;
     try {
-      return envelope && this.#keyring.seal(peer, client_msg_id, envelope);
+      return envelope && this.#keyring.seal(party, client_msg_id, envelope);
     } catch (cause) {
       return new PigeonholeError("too_large", "the message can't be encrypted", { cause });
     }
   }
 
-  #send(peer: string, waiting: Waiting, sealed: Sealed): void {
-    const { request, asker, lostUntil } = waiting;
+  #send(party: Party, waiting: Waiting, request: Content, sealed: Sealed): void {
+    const { asker, lostUntil } = waiting;
     const { client_msg_id } = request;
     const { epoch, body, silent } = sealed;
-    const own: Own = { peer, request, sealed, toldAt: undefined, isDone: false };
+    const own: Own = { party, request, sealed, toldAt: undefined, isDone: false };
     this.#own.set(client_msg_id, own);
     const target = "to" in request ? { to: request.to } : { conversation_id: request.conversation_id };
     const bytes = { kind: "sealed", epoch, body, ...(silent ? { silent } : {}) } as const;
@@ -351,13 +390,11 @@ export class SealedSession extends Session {
           return isRead;
         },
         refused: (error, retryAfter) => {
-          const { problem } = this.requests;
-          if (error.code === "stale_epoch" && problem) {
-            this.#stale(peer, client_msg_id, problem);
+          this.#own.delete(client_msg_id);
+          if (this.#isStale(party, client_msg_id, this.requests.problemOf(error))) {
             this.#waiting.push({ ...waiting, lostUntil: 0 });
           } else {
-            this.#own.delete(client_msg_id);
-            this.#keyring.sent(peer, client_msg_id, undefined, this.#nowMs);
+            this.#keyring.sent(party, client_msg_id, undefined, this.#nowMs);
             asker.refused(error, retryAfter);
           }
         },
@@ -367,13 +404,73 @@ export class SealedSession extends Session {
     );
   }
 
-  /** The conversation has another epoch. The message is sealed anew, once the log has come up to its end. */
-  #stale(peer: string, clientMsgId: string, { conversation_id, epoch = 0, last_seq = 0 }: Problem): void {
-    this.#own.delete(clientMsgId);
-    this.#keyring.stale(peer, clientMsgId, epoch, last_seq, this.#nowMs);
+  /**
+   * Handles the refusal of a message that the server would have stored in another epoch, or once a commit has removed
+   * the users who left. The message leaves again, once the log has come up to its end.
+   */
+  #isStale(party: Party, clientMsgId: string, problem: Problem): boolean {
+    const { code, epoch = 0, last_seq = 0, members = [] } = problem;
+    if (code === "stale_epoch") {
+      this.#keyring.stale(party, clientMsgId, epoch, last_seq, this.#nowMs);
+    } else if (code === "rekey_required") {
+      this.#keyring.rekey(party, clientMsgId, members, this.#nowMs);
+    } else {
+      return false;
+    }
+    this.#comesUp(problem);
+    return true;
+  }
+
+  #comesUp({ conversation_id, last_seq = 0 }: Problem): void {
     if (conversation_id !== undefined) {
       this.#endsAt(conversation_id, last_seq);
     }
+  }
+
+  /** Sends a change of a group's members. In an encrypted group, the change has a commit. */
+  #sendRoll(waiting: Waiting, request: Roll): void {
+    const { asker, lostUntil } = waiting;
+    const { conversation_id: id, client_msg_id } = request;
+    const change = request.action === "add" ? { add: request.members } : { remove: request.user_id };
+    const prepared = this.#keyring.roll(id, client_msg_id, change, this.#nowMs);
+    if (prepared === "plain") {
+      this.requests.askClear(request, asker, lostUntil);
+      return;
+    }
+    if (prepared === "waits" || "held" in prepared) {
+      this.#waiting.push(waiting);
+      return;
+    }
+    if ("refused" in prepared) {
+      const [code] = prepared.refused;
+      asker.refused(new PigeonholeError(code, "the members can't be added to an encrypted group"));
+      return;
+    }
+    const rolled = (outcome: { seq: number } | { problem: Problem }) =>
+      this.#keyring.rolled(id, client_msg_id, outcome, this.#nowMs);
+    this.requests.askClear(
+      { ...request, ...prepared.ready } as Roll,
+      {
+        answered: (result) => {
+          const { seq } = result as { seq?: number };
+          // Without an entry, all of them were members before.
+          rolled(seq === undefined ? { problem: { code: "gone", message: "", retryable: false } } : { seq });
+          return asker.answered(result);
+        },
+        refused: (error, retryAfter) => {
+          const problem = this.requests.problemOf(error);
+          rolled({ problem });
+          if (problem.code === "stale_epoch" || problem.code === "rekey_required") {
+            this.#comesUp(problem);
+            this.#waiting.push({ ...waiting, lostUntil: 0 });
+          } else {
+            asker.refused(error, retryAfter);
+          }
+        },
+        lost: (runsUntil) => asker.lost(runsUntil),
+      },
+      lostUntil,
+    );
   }
 
   /** The conversation has entries up to here. */
@@ -384,13 +481,17 @@ export class SealedSession extends Session {
     }
   }
 
-  #peerOf(request: Content): string | undefined {
-    return "to" in request ? request.to : this.#peers.get(request.conversation_id);
+  /** Shows what the keyring can judge now. */
+  #show(conversation_id: string): void {
+    const seq = this.conversations.shown(conversation_id);
+    if (this.conversations.hasBegun(conversation_id)) {
+      this.conversations.row({ conversation_id, last_seq: seq, delivered_seq: seq } as Conversation);
+    }
   }
 
   /** Returns the plaintext of a request, or `undefined` while the store is read for the message to which it refers. */
-  #envelope(peer: string, request: Content): Envelope | undefined {
-    const id = directConversationId(this.me, peer);
+  #envelope(party: Party, request: Content): Envelope | undefined {
+    const id = "user" in party ? directConversationId(this.me, party.user) : party.conversation;
     const queued = this.outbox.waiting().find(({ clientMsgId }) => clientMsgId === request.client_msg_id);
     const [at, after] = [queued?.madeAt ?? this.wall, this.conversations.shown(id)];
     const body = request.action === "react" ? "" : request.body;
@@ -433,8 +534,9 @@ export class SealedSession extends Session {
       return;
     }
     this.#loads.delete(load);
-    if (found.found === "start") {
-      for (const row of found.chats) {
+    if (name === "") {
+      this.#hasRows = true;
+      for (const row of found.found === "start" ? found.chats : []) {
         this.#meetRow(row);
       }
     } else {
@@ -444,10 +546,15 @@ export class SealedSession extends Session {
     }
   }
 
-  #meetRow({ conversation_id, peer_id, encrypted }: Conversation): void {
-    this.#meet(conversation_id, peer_id);
-    if (encrypted && peer_id !== undefined) {
-      this.#keyring.met(peer_id, this.#nowMs);
+  #meetRow({ conversation_id: id, peer_id, encrypted = false, epoch = 0 }: Conversation): void {
+    this.#meet(id, peer_id);
+    if (isGroup(id)) {
+      this.#knowGroup(id, encrypted);
+    }
+    const party = peer_id === undefined ? { conversation: id } : { user: peer_id };
+    // A group that was created encrypted begins with its first message.
+    if (encrypted && (peer_id !== undefined || epoch > 0)) {
+      this.#keyring.met(party, this.#nowMs);
     }
   }
 
@@ -459,29 +566,38 @@ export class SealedSession extends Session {
 
   // The log.
 
-  override handOver(message: Message, missed: boolean): void {
-    if (kindOf(message.conversation_id) === "direct") {
-      const { shown, notices } = this.#take(message);
-      this.#tellAll(notices);
-      this.#deliver(this.#content(message, shown), missed);
-    } else {
-      super.handOver(message, missed);
-    }
-  }
-
-  #take(message: Message): { shown: Opened; notices: Notice[] } {
-    const { conversation_id: id, seq, sender_id } = message;
+  /** Takes the next entry of a conversation. `false`: the keyring can't judge it yet. */
+  override judges(message: Message): boolean {
+    const { conversation_id: id, sender_id } = message;
     this.#meet(id, sender_id === this.me ? undefined : sender_id);
     const position = this.#keyring.position(id);
-    if (position !== undefined && position < seq - 1) {
+    if (position !== undefined && position < this.conversations.shown(id)) {
       // The entries that the app has passed come first.
       this.#behind.add(id);
-      return { shown: "later", notices: [] };
+      this.#unjudged.add(id);
+      return false;
     }
     // The reply to an own request has come as what the user wrote.
     const own = message.kind === "sealed" ? undefined : this.#ownOf(message);
     const bytes = own && { kind: "sealed", body: own.sealed.body, epoch: own.sealed.epoch };
-    return this.#keyring.take({ ...message, ...bytes }, this.#nowMs);
+    const { shown, notices } = this.#keyring.take({ ...message, ...bytes }, this.#nowMs);
+    this.#tellAll(notices);
+    if (shown === "later") {
+      this.#unjudged.add(id);
+      return false;
+    }
+    this.#opened.set(message, shown);
+    return true;
+  }
+
+  override handOver(message: Message, missed: boolean): void {
+    const shown = this.#opened.get(message);
+    this.#opened.delete(message);
+    if (shown) {
+      this.#deliver(this.#content(message, shown), missed);
+    } else {
+      super.handOver(message, missed);
+    }
   }
 
   #ownOf({ sender_id, client_msg_id }: Message): Own | undefined {
@@ -492,13 +608,8 @@ export class SealedSession extends Session {
     if (shown === "own") {
       return this.#ownText(message) ?? unreadable(message, "broken");
     }
-    if (shown === "nothing") {
+    if (shown === "nothing" || shown === "later") {
       return withoutBytes(message);
-    }
-    if (shown === "later") {
-      // Without a part in the conversation, only a join below the entry opens it.
-      const hasPart = this.#keyring.position(message.conversation_id) !== undefined;
-      return unreadable(message, hasPart ? "later" : "before_join");
     }
     return "plain" in shown ? shown.plain : unreadable(message, shown.unreadable);
   }
@@ -542,7 +653,7 @@ export class SealedSession extends Session {
 
   #settle(clientMsgId: string, own: Own): void {
     if (own.toldAt !== undefined && own.isDone && this.#own.delete(clientMsgId)) {
-      this.#keyring.sent(own.peer, clientMsgId, own.toldAt, this.#nowMs);
+      this.#keyring.sent(own.party, clientMsgId, own.toldAt, this.#nowMs);
       super.save({ done: clientMsgId });
     }
   }
@@ -582,14 +693,14 @@ export class SealedSession extends Session {
     if ("row" in write && write.row.kind !== "channel") {
       this.#meetRow(write.row);
     }
-    if ("page" in write && kindOf(write.page.conversation_id) === "direct") {
+    if ("page" in write && kindOf(write.page.conversation_id) !== "channel") {
       const { conversation_id: id, page } = write.page;
       // Without a part in the conversation, no entry need come in its order.
       const passed = Math.max(this.conversations.shown(id), this.#keyring.position(id) ?? Number.POSITIVE_INFINITY);
       for (const [at, message] of page.messages.entries()) {
         if (message.kind === "sealed") {
           page.messages[at] = unreadable(message, message.seq <= passed ? "before_join" : "later");
-        } else if (message.kind === "commit") {
+        } else if (message.kind === "commit" || message.commit !== undefined) {
           page.messages[at] = withoutBytes(message);
         }
       }
@@ -651,14 +762,15 @@ export class SealedSession extends Session {
     if (after !== undefined && after > (before ?? -1) && after < shown) {
       this.#behind.add(id);
     }
+    this.#show(id);
   }
 }
 
 /** Requests, those of the outbox with something to read sealed. */
 class SealedRequests extends Requests {
-  /** The last refusal. */
-  problem: Problem | undefined;
   #sealing: SealedSession;
+  /** The last refusal. */
+  #problem: Problem | undefined;
 
   constructor(session: SealedSession) {
     super(session);
@@ -666,9 +778,19 @@ class SealedRequests extends Requests {
   }
 
   override ask(request: Request, asker: Asker, lostUntil = 0): void {
-    if (!this.#sealing.hold(request, asker, lostUntil)) {
-      super.ask(request, asker, lostUntil);
+    if (this.#sealing.hold(request, asker, lostUntil)) {
+      return;
     }
+    if (request.action !== "create") {
+      super.ask(request, asker, lostUntil);
+      return;
+    }
+    const answered = (result: unknown) => {
+      this.#sealing.created(result, request.encrypted === true);
+      return asker.answered(result);
+    };
+    const lost = (runsUntil: number) => asker.lost(runsUntil);
+    super.ask(request, { answered, refused: (error, at) => asker.refused(error, at), lost }, lostUntil);
   }
 
   /** Sends a request as it is. */
@@ -677,14 +799,32 @@ class SealedRequests extends Requests {
   }
 
   override refused(id: string | undefined, problem: Problem): void {
-    this.problem = problem;
+    this.#problem = problem;
     super.refused(id, problem);
-    this.problem = undefined;
+    this.#problem = undefined;
   }
+
+  /** Returns the refusal that is being handled. */
+  problemOf({ code, message }: PigeonholeError): Problem {
+    return this.#problem ?? ({ code, message, retryable: false } as Problem);
+  }
+}
+
+/** Returns the conversation with this user, or the group with this id. */
+export function partyOf(of: string): Party {
+  return isGroup(of) ? { conversation: of } : { user: of };
+}
+
+function needsKeys(request: Request): request is Content | Roll | Upload {
+  return isContent(request) || isRoll(request) || request.action === "upload";
 }
 
 function isContent(request: Request): request is Content {
   return request.action === "send" || request.action === "edit" || request.action === "react";
+}
+
+function isRoll(request: Request): request is Roll {
+  return request.action === "add" || request.action === "remove";
 }
 
 /** Puts the reason in the place of the content. */
