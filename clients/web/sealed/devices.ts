@@ -19,8 +19,10 @@ export interface Device {
   say(text: string): Promise<void>;
   /** Resolves once the device shows this text, as an encrypted message. */
   shows(text: string): Promise<void>;
-  /** Resolves once new messages here leave encrypted. */
-  sealed(): Promise<void>;
+  /** Resolves once the device has joined, once more with each call. */
+  joined(): Promise<void>;
+  /** Resolves once the device has no part any more. */
+  out(): Promise<void>;
   reset(): Promise<void>;
   /** The user no longer has the other device. */
   forget(other: Device): Promise<void>;
@@ -84,8 +86,12 @@ export class WebDevice implements Device {
     return this.#until(({ items }) => items.some((it) => it.type === "message" && it.isSealed && it.body === text));
   }
 
-  sealed(): Promise<void> {
+  joined(): Promise<void> {
     return this.#until(({ chat }) => chat?.lock === "sealed");
+  }
+
+  out(): Promise<void> {
+    return this.#until(({ chat }) => chat?.lock === "joining");
   }
 
   #until(fits: (view: MessagesView) => boolean): Promise<void> {
@@ -139,6 +145,8 @@ export class TerminalDevice implements Device {
   #process: ChildProcess;
   #lines: string[] = [];
   #looks = 0;
+  /** How often a caller has waited for a join. */
+  #joins = 0;
   #waiting = new Set<() => void>();
 
   static async open(server: LocalServer, owner: Owner, name: string, folder: string): Promise<TerminalDevice> {
@@ -203,9 +211,16 @@ export class TerminalDevice implements Device {
     return this.#prints((line) => /^#\d+ /.test(line) && line.split(" (")[0]?.endsWith(`🔒 ${text}`) === true);
   }
 
-  sealed(): Promise<void> {
-    return this.#prints((line) => line === "-- 🔒 encrypted from end to end");
+  joined(): Promise<void> {
+    this.#joins += 1;
+    let left = this.#joins;
+    return this.#prints((line) => {
+      left -= line.startsWith("!! this device reads what is sent behind") ? 1 : 0;
+      return left === 0;
+    });
   }
+
+  async out(): Promise<void> {}
 
   async reset(): Promise<void> {
     this.#type("/reset");

@@ -75,7 +75,7 @@ it("members come and go, and read what is sent between", async () => {
   await published(cat);
   await anns.add(cat.user);
   const cats = await device("web", { ...cat, peer });
-  await cats.sealed();
+  await cats.joined();
   for (const from of [anns, bens, cats]) {
     await heard(from, [anns, bens, cats]);
   }
@@ -105,6 +105,7 @@ it("a random walk loses nothing", { timeout: 60_000 + STEPS * 10_000 }, async ()
   const owners = [founder, ...others].map((one) => ({ ...one, peer }));
   const members = new Set([founder.user]);
   const devices: Device[] = [await device("web", { ...founder, peer })];
+  const left = new Set<string>();
   const there = () => devices.filter(({ user }) => members.has(user));
   await heard(pick(there()), there());
   for (let step = 0; step < STEPS; step += 1) {
@@ -114,7 +115,7 @@ it("a random walk loses nothing", { timeout: 60_000 + STEPS * 10_000 }, async ()
     const act = random(8);
     if (act === 0 && isIn && own.length < DEVICES_MAX) {
       const made = await device(pick(["web", "rust"] as const), one);
-      await made.sealed();
+      await made.joined();
       devices.push(made);
     } else if (act === 1 && isIn && own.length > 1) {
       const lost = pick(own);
@@ -122,12 +123,19 @@ it("a random walk loses nothing", { timeout: 60_000 + STEPS * 10_000 }, async ()
       await closed(lost);
       await pick(own.filter((other) => other !== lost)).forget(lost);
     } else if (act < 4 && !isIn) {
-      await pick(there()).add(one.user);
+      // The owner alone can add a user who left, once.
+      await pick(there().filter(({ user }) => user === founder.user)).add(one.user);
       members.add(one.user);
-      await Promise.all(own.map((device) => device.sealed()));
+      await Promise.all(own.map((device) => device.joined()));
     } else if (act === 4 && isIn && one !== owners[0]) {
       members.delete(one.user);
-      await (own[0] && random(2) === 0 ? own[0].leave() : removed(devices, one.user));
+      if (own[0] && !left.has(one.user)) {
+        left.add(one.user);
+        await own[0].leave();
+      } else {
+        await devices.find(({ user }) => user === founder.user)?.remove(one.user);
+      }
+      await Promise.all(own.map((device) => device.out()));
     } else if (act === 5) {
       await there()
         .find((device) => device instanceof WebDevice)
@@ -136,8 +144,3 @@ it("a random walk loses nothing", { timeout: 60_000 + STEPS * 10_000 }, async ()
     await heard(pick(there()), there());
   }
 });
-
-/** A device of the owner removes a member. */
-async function removed(devices: readonly Device[], user: string): Promise<void> {
-  await devices.find((device) => device.user === "dora")?.remove(user);
-}

@@ -73,7 +73,7 @@ it.each([
   await heard(joiner, [creator, joiner]);
   // By itself, beside a device that is there.
   const outside = await device(second, one);
-  await outside.sealed();
+  await outside.joined();
   const all = [creator, joiner, outside];
   for (const from of all) {
     await heard(from, all);
@@ -100,7 +100,7 @@ it("a random walk loses nothing", { timeout: 20_000 + STEPS * 5_000 }, async () 
     const act = random(10);
     if (act === 0 && own.length < DEVICES_MAX) {
       const made = await device(pick(["web", "rust"] as const), owner);
-      await made.sealed();
+      await made.joined();
       devices.push(made);
     } else if (act === 1 && own.length > 1) {
       const lost = pick(own);

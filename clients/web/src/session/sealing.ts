@@ -72,8 +72,8 @@ export class SealedSession extends Session {
   #own = new Map<string, Own>();
   /** The other users of direct conversations. */
   #peers = new Map<string, string>();
-  /** The groups whose row is known, and whether that is one of an encrypted group. */
-  #groups = new Map<string, boolean>();
+  /** The groups whose row is known, with the epoch of an encrypted one. */
+  #groups = new Map<string, number | undefined>();
   #areRowsAsked = false;
   /** The outcomes of the entries that the session passes the app next. */
   #opened = new Map<Message, Opened>();
@@ -142,8 +142,12 @@ export class SealedSession extends Session {
 
   #readLock(of: string): Lock {
     const lock = this.#keyring.security("lock", { with: partyOf(of) }) as Lock;
+    const epoch = this.#groups.get(of);
+    if (lock !== "plain" || epoch === undefined) {
+      return lock;
+    }
     // A group that was created encrypted begins with its first message.
-    return lock === "plain" && this.#groups.get(of) ? "sealed" : lock;
+    return epoch === 0 ? "sealed" : "joining";
   }
 
   #remember(key: string, value: string | null): void {
@@ -263,12 +267,12 @@ export class SealedSession extends Session {
   created(result: unknown, isEncrypted: boolean): void {
     const { conversation_id } = result as { conversation_id?: string };
     if (conversation_id !== undefined) {
-      this.#knowGroup(conversation_id, isEncrypted);
+      this.#knowGroup(conversation_id, isEncrypted ? 0 : undefined);
     }
   }
 
-  #knowGroup(id: string, isEncrypted: boolean): void {
-    this.#groups.set(id, isEncrypted || this.#groups.get(id) === true);
+  #knowGroup(id: string, epoch: number | undefined): void {
+    this.#groups.set(id, epoch ?? this.#groups.get(id));
     this.#locks.delete(id);
   }
 
@@ -331,7 +335,7 @@ export class SealedSession extends Session {
     for (const { request } of this.#waiting) {
       const id = "conversation_id" in request ? (request.conversation_id ?? "") : "";
       if (isGroup(id) && !this.#groups.has(id)) {
-        this.#groups.set(id, false);
+        this.#groups.set(id, undefined);
       }
     }
   }
@@ -549,7 +553,7 @@ export class SealedSession extends Session {
   #meetRow({ conversation_id: id, peer_id, encrypted = false, epoch = 0 }: Conversation): void {
     this.#meet(id, peer_id);
     if (isGroup(id)) {
-      this.#knowGroup(id, encrypted);
+      this.#knowGroup(id, encrypted ? epoch : undefined);
     }
     const party = peer_id === undefined ? { conversation: id } : { user: peer_id };
     // A group that was created encrypted begins with its first message.
