@@ -457,8 +457,7 @@ enum Step {
     Put(u8),
     Handle,
     Read,
-    Archive(bool),
-    MarkUnread(bool),
+    Set(ConversationSettings),
     /// The app shows a view, in place of the one with this number.
     Show(ViewId),
     Hide(ViewId),
@@ -498,8 +497,9 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0..6_u8).prop_map(Step::Put),
         8 => Just(Step::Handle),
         1 => Just(Step::Read),
-        1 => any::<bool>().prop_map(Step::Archive),
-        1 => any::<bool>().prop_map(Step::MarkUnread),
+        1 => any::<(Option<bool>, Option<bool>)>().prop_map(|(archived, unread)| {
+            Step::Set(ConversationSettings { archived, unread, ..ConversationSettings::default() })
+        }),
         2 => (0..OPENED).prop_map(Step::Show),
         1 => (0..OPENED).prop_map(Step::Hide),
         2 => (0..OPENED, prop::bool::ANY).prop_map(|(view, older)| {
@@ -1048,12 +1048,7 @@ impl World {
                     self.reads.insert(id, seq);
                 }
             }
-            Step::Archive(archived) => {
-                self.set(ConversationSettings { archived: Some(archived), ..ConversationSettings::default() });
-            }
-            Step::MarkUnread(unread) => {
-                self.set(ConversationSettings { unread: Some(unread), ..ConversationSettings::default() });
-            }
+            Step::Set(set) => self.set(set),
             Step::Show(_) | Step::Hide(_) | Step::Scroll(..) | Step::See(_) if self.keeper == Keeper::App => {}
             Step::Show(view) => self.show(view),
             Step::Hide(view) => {

@@ -461,7 +461,8 @@ impl Terminal {
             "phone" if first == "off" => self.client.register_device(None).await?,
             "phone" => {
                 let (platform, token) = (Platform::Fcm, DeviceToken::parse(first)?);
-                let phone = Registration { platform, token, preview: true, badge: false, when: When::Pending };
+                let phone =
+                    Registration { platform, token, preview: true, badge: false, when: When::Pending, quiet: None };
                 self.client.register_device(Some(phone)).await?;
             }
             _ => return self.command_about_a_conversation(name, first, rest).await,

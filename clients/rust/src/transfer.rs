@@ -167,7 +167,7 @@ impl Check {
         Ok(Self::Sealed(Box::new(opener)))
     }
 
-    /// Takes the next bytes, and returns those of the file. An encrypted file comes by verified MiBs.
+    /// Takes the next bytes, and returns those of the file. An encrypted file comes by verified segments.
     fn take(&mut self, bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
         match self {
             Self::Clear(digest) => digest.update(&bytes),

@@ -205,6 +205,10 @@ export type DeviceRequest1 =
        * A notification shows who wrote and how the message begins.
        */
       preview?: boolean;
+      /**
+       * Nothing rings on the device in these hours of each day. The next message after them rings for all.
+       */
+      quiet?: Quiet;
       token: DeviceToken;
       /**
        * The messages that send a push notification.
@@ -830,6 +834,20 @@ export interface UserSettings {
    * Neither can write to the other, nor see the other's ticks.
    */
   blocked: boolean;
+}
+/**
+ * Hours of the day, from `from_min` to `to_min`, which may be past midnight. None if both are equal.
+ */
+export interface Quiet {
+  /**
+   * The minute of the device's day.
+   */
+  from_min: number;
+  /**
+   * The offset of the device's zone from UTC. An app registers again when it changes.
+   */
+  offset_min: number;
+  to_min: number;
 }
 /**
  * "The bytes are there": they are looked at, and can be sent then. Idempotent.

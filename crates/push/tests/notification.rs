@@ -19,7 +19,7 @@ fn device(platform: Platform, preview: bool) -> Device {
     Device {
         user_id: UserId::parse("alice").unwrap(),
         device_id: DeviceId::parse("phone").unwrap(),
-        registration: Registration { platform, token, preview, badge: true, when: When::Pending },
+        registration: Registration { platform, token, preview, badge: true, when: When::Pending, quiet: None },
         endpoint: "arn".to_owned(),
         registered_at: Timestamp::from_millis(0),
     }

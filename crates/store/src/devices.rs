@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, TransactWriteItem};
 use domain::Device;
 use domain::limits::DEVICE_TTL;
 use sha2::{Digest, Sha256};
-use wire::{DeviceId, DeviceToken, Platform, Registration, Timestamp, UserId, When};
+use wire::{DeviceId, DeviceToken, Platform, Quiet, Registration, Timestamp, UserId, When};
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, VERSION, number, readable, text, version};
@@ -119,7 +119,8 @@ fn token_put(store: &Store, device: &Device, owner: Option<&Owner>) -> PutBuilde
 const OWNED: &str = "owner_id = :owner AND owner_device = :device";
 
 fn device_put(store: &Store, device: &Device, was: Option<&Device>) -> PutBuilder {
-    let Registration { platform, token, preview, badge, when } = &device.registration;
+    let Registration { platform, token, preview, badge, when, quiet } = &device.registration;
+    let quiet = quiet.map(|Quiet { from_min, to_min, offset_min }| text(format!("{from_min} {to_min} {offset_min}")));
     let put = Put::builder()
         .table_name(&store.tables.devices)
         .set_item(Some(device_key(&device.user_id, &device.device_id)))
@@ -132,6 +133,10 @@ fn device_put(store: &Store, device: &Device, was: Option<&Device>) -> PutBuilde
         .item("registered_at", number(device.registered_at.millis()))
         .item("expires_at", expires_at(device))
         .item(VERSION, version());
+    let put = match quiet {
+        Some(quiet) => put.item("quiet", quiet),
+        None => put,
+    };
     match was {
         None => put.condition_expression("attribute_not_exists(user_id)"),
         Some(was) => put
@@ -186,6 +191,13 @@ fn key(user: &str, device: &str) -> Item {
     Item::from([("user_id".to_owned(), text(user)), ("device_id".to_owned(), text(device))])
 }
 
+/// A later version may write it otherwise: then the device rings.
+fn quiet(text: &str) -> Option<Quiet> {
+    let mut parts = text.split(' ');
+    let (from_min, to_min) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    Some(Quiet { from_min, to_min, offset_min: parts.next()?.parse().ok()? })
+}
+
 fn read(table: &str, item: &Item) -> Result<Device, Error> {
     let row = Reader { item, table };
     let platform = |text: &str| Platform::parse(text).ok_or(());
@@ -199,6 +211,7 @@ fn read(table: &str, item: &Item) -> Result<Device, Error> {
             badge: row.flag("badge")?,
             // A later version may know others.
             when: When::parse(row.text("when")?).unwrap_or_default(),
+            quiet: row.optional("quiet", Reader::text)?.and_then(quiet),
         },
         endpoint: row.text("endpoint_arn")?.to_owned(),
         registered_at: row.time("registered_at")?,

@@ -11,7 +11,7 @@ use store::connections::{self, Freshness};
 use store::inbox::{self, Marked};
 use store::stream::Said;
 use store::{devices, messages};
-use wire::{Message, Seq, Timestamp, UserId, When};
+use wire::{Message, Registration, Seq, Timestamp, UserId, When};
 
 use crate::Deps;
 use crate::jobs::{Job, Refresh};
@@ -171,7 +171,11 @@ impl Place<'_> {
             return Ok(Rang::Muted);
         }
         let rings = |when| row.awaits(said.seq, when) && !row.is_quiet(when, now);
-        let wanted: Vec<&Device> = self.home.devices.iter().filter(|device| rings(device.registration.when)).collect();
+        let rings_on = |device: &&Device| {
+            let Registration { when, quiet, .. } = device.registration;
+            rings(when) && !quiet.is_some_and(|quiet| quiet.is_at(now))
+        };
+        let wanted: Vec<&Device> = self.home.devices.iter().filter(rings_on).collect();
         if wanted.is_empty() {
             return Ok(Rang::Spared);
         }

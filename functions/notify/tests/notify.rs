@@ -39,6 +39,28 @@ async fn who_has_nobody_connected_is_rung_at_once_and_then_it_is_noted() {
 }
 
 #[tokio::test]
+async fn in_its_quiet_hours_a_phone_does_not_ring_and_the_next_message_after_them_rings_for_all() {
+    let minute = |at: i64| u64::try_from(at / 60_000 % 1440).unwrap();
+    let bench = Workbench::ringing();
+    let now = minute(bench.clock.now().millis());
+    let quiet = json!({"from_min": now, "to_min": (now + 60) % 1440, "offset_min": 0});
+    bench.register("bob", "aa01", json!({"quiet": quiet})).await;
+    send(&bench, "m1").await;
+    bench.notify().await;
+    assert_eq!((bench.rung("aa01"), notified(&bench)), (vec![], Value::Null));
+    bench.clock.advance(Duration::from_hours(1));
+    send(&bench, "m2").await;
+    bench.notify().await;
+    assert_eq!((bench.rung("aa01"), notified(&bench)), (vec!["message 2".to_owned()], json!(2)));
+    // Registered again without them, it rings at any time.
+    bench.clock.advance(Duration::from_hours(23));
+    bench.register("bob", "aa01", json!({})).await;
+    send(&bench, "m3").await;
+    bench.notify().await;
+    assert_eq!(bench.rung("aa01"), ["message 2", "message 3"]);
+}
+
+#[tokio::test]
 async fn a_batch_that_comes_again_rings_nobody() {
     let bench = bench_with_phone("aa01", json!({})).await;
     send(&bench, "m1").await;

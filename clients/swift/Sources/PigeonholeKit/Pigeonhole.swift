@@ -202,9 +202,9 @@ public final class Pigeonhole: Sendable {
 
     /// Registers this device for push notifications by APNs, after each start and at each new token. `nil`, at a logout,
     /// ends that. `sandbox`: the app was installed from Xcode. With `unread`, messages that another device has received
-    /// push too.
+    /// push too. Nothing rings in the hours of `quiet`.
     public func registerDevice(
-        _ token: Data?, sandbox: Bool = false, preview: Bool = true, unread: Bool = false
+        _ token: Data?, sandbox: Bool = false, preview: Bool = true, unread: Bool = false, quiet: Quiet? = nil
     ) async throws {
         guard let token else {
             _ = try await call("device", ["token": .null])
@@ -215,6 +215,9 @@ public final class Pigeonhole: Sendable {
             "token": .string(token.map { String(format: "%02x", $0) }.joined()),
             "preview": .bool(preview),
             "when": unread ? "unread" : "pending",
+            "quiet": quiet.map {
+                ["from_min": .int($0.fromMin), "to_min": .int($0.toMin), "offset_min": .int($0.offsetMin)]
+            } ?? .null,
         ])
     }
 

@@ -182,6 +182,18 @@ public struct Added: Codable, Sendable, Hashable {
     public let notAdded: [NotAdded]
 }
 
+/// Hours of each day, also past midnight, in minutes of the device's day.
+public struct Quiet: Sendable, Hashable {
+    public let fromMin: Int
+    public let toMin: Int
+    /// The offset of the device's zone from UTC. Register again when it changes.
+    public let offsetMin: Int
+
+    public init(fromMin: Int, toMin: Int, offsetMin: Int) {
+        (self.fromMin, self.toMin, self.offsetMin) = (fromMin, toMin, offsetMin)
+    }
+}
+
 public struct NotAdded: Codable, Sendable, Hashable {
     public let userID: String
     public let reason: String

@@ -3,8 +3,8 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::limits::{BODY_BYTES_MAX, SEQ_MAX};
 use crate::{
-    ACTIONS, AckRequest, ClientMsgId, DeviceRequest, DeviceToken, DrainRequest, InboxRequest, Kind, Platform,
-    Registration, SendRequest, Seq, Side, Target, UserId, When, error_frame,
+    ACTIONS, AckRequest, ClientMsgId, DeviceRequest, DeviceToken, DrainRequest, InboxRequest, Kind, Platform, Quiet,
+    Registration, SendRequest, Seq, Side, Target, Timestamp, UserId, When, error_frame,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -261,13 +261,16 @@ fn a_device_registers_with_a_token_and_leaves_with_null() {
         preview: false,
         badge: false,
         when: When::Pending,
+        quiet: None,
     };
     assert_eq!(read(&device(json!({}))), DeviceRequest::On(plain.clone()), "the digits of APNs have no case");
-    let fcm = json!({"platform": "fcm", "token": "9F2c:A", "preview": true, "badge": true, "when": "unread"});
+    let fcm = json!({"platform": "fcm", "token": "9F2c:A", "preview": true, "badge": true, "when": "unread",
+        "quiet": {"from_min": 1320, "to_min": 420, "offset_min": -840}});
     let token = DeviceToken::parse("9F2c:A").unwrap();
-    let full = Registration { platform: Platform::Fcm, token, preview: true, badge: true, when: When::Unread };
+    let quiet = Some(Quiet { from_min: 1320, to_min: 420, offset_min: -840 });
+    let full = Registration { platform: Platform::Fcm, token, preview: true, badge: true, when: When::Unread, quiet };
     assert_eq!(read(&device(fcm)), DeviceRequest::On(full));
-    assert_eq!(read(&device(json!({"preview": null, "when": null}))), DeviceRequest::On(plain));
+    assert_eq!(read(&device(json!({"preview": null, "when": null, "quiet": null}))), DeviceRequest::On(plain));
     assert_eq!(read(&json!({"action": "device", "token": null})), DeviceRequest::Off { token: () });
 
     let token = "bad_request · token: must be 1 to 4096 printable ASCII characters without spaces";
@@ -283,6 +286,36 @@ fn a_device_registers_with_a_token_and_leaves_with_null() {
     );
     assert_eq!(refusal(&device(json!({"preview": 1}))), "bad_request · preview: must be true or false");
     assert_eq!(refusal(&device(json!({"when": "now"}))), "bad_request · when: must be \"pending\" or \"unread\"");
+    let quiet = |from: Value, to: Value, offset: Value| {
+        refusal(&device(json!({"quiet": {"from_min": from, "to_min": to, "offset_min": offset}})))
+    };
+    assert_eq!(refusal(&device(json!({"quiet": 1}))), "bad_request · quiet: must be an object or null");
+    assert_eq!(
+        quiet(json!(1440), json!(0), json!(0)),
+        "bad_request · quiet.from_min: must be an integer from 0 to 1439"
+    );
+    assert_eq!(quiet(json!(0), json!(-1), json!(0)), "bad_request · quiet.to_min: must be an integer from 0 to 1439");
+    assert_eq!(quiet(json!(0), Value::Null, json!(0)), "bad_request · quiet.to_min: is missing");
+    let offset = "bad_request · quiet.offset_min: must be an integer from -840 to 840";
+    for bad in [json!(841), json!(-841), json!(1.5), json!("0")] {
+        assert_eq!(quiet(json!(0), json!(0), bad), offset);
+    }
+}
+
+#[test]
+fn quiet_hours_are_of_the_day_of_the_device_and_may_go_past_midnight() {
+    let at = |text: &str| Timestamp::parse(text).unwrap();
+    let night = Quiet { from_min: 22 * 60, to_min: 7 * 60, offset_min: 60 };
+    assert!(!night.is_at(at("2026-11-20T20:59:59.999Z")));
+    assert!(night.is_at(at("2026-11-20T21:00:00.000Z")));
+    assert!(night.is_at(at("2026-11-21T05:59:59.999Z")));
+    assert!(!night.is_at(at("2026-11-21T06:00:00.000Z")));
+    let noon = Quiet { from_min: 12 * 60, to_min: 13 * 60, offset_min: -840 };
+    assert!(!noon.is_at(at("2026-11-20T01:59:59.999Z")));
+    assert!(noon.is_at(at("2026-11-20T02:00:00.000Z")));
+    assert!(!noon.is_at(at("2026-11-20T03:00:00.000Z")));
+    let never = Quiet { from_min: 60, to_min: 60, offset_min: 0 };
+    assert!(!never.is_at(at("2026-11-20T01:00:00.000Z")));
 }
 
 #[test]

@@ -181,15 +181,27 @@ public class Pigeonhole private constructor(
 
     /**
      * Registers this device for push notifications by FCM, after each start and at each new token. `null`, at a logout,
-     * ends that. With `unread`, messages that another device has received push too.
+     * ends that. With `unread`, messages that another device has received push too. Nothing rings in the hours of `quiet`.
      */
-    public suspend fun registerDevice(fcmToken: String?, preview: Boolean = true, unread: Boolean = false) {
+    public suspend fun registerDevice(
+        fcmToken: String?,
+        preview: Boolean = true,
+        unread: Boolean = false,
+        quiet: Quiet? = null,
+    ) {
         call("device") {
             if (fcmToken == null) return@call put("token", JsonNull).let {}
             put("platform", "fcm")
             put("token", fcmToken)
             put("preview", preview)
             put("when", if (unread) "unread" else "pending")
+            if (quiet != null) {
+                putJsonObject("quiet") {
+                    put("from_min", quiet.fromMin)
+                    put("to_min", quiet.toMin)
+                    put("offset_min", quiet.offsetMin)
+                }
+            }
         }
     }
 

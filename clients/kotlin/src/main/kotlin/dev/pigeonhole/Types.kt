@@ -193,6 +193,12 @@ public data class Stored(
     val version: Long? = null,
 )
 
+/**
+ * Hours of each day, also past midnight, in minutes of the device's day. `offsetMin`: of its zone from UTC; register again
+ * when it changes.
+ */
+public data class Quiet(val fromMin: Int, val toMin: Int, val offsetMin: Int)
+
 /** The result of an addition of members. */
 @Serializable
 public data class Added(
