@@ -61,11 +61,14 @@ export class Pane {
   }
 
   /** By hand, as one who sees the form. */
-  async makeGroup(title: string, members: string): Promise<void> {
+  async makeGroup(title: string, members: string, isEncrypted?: boolean): Promise<void> {
     await this.root.getByRole("button", { name: "New group" }).click();
     const form = this.root.getByRole("form", { name: "New group" });
     await form.getByRole("textbox", { name: "Title" }).fill(title);
     await form.getByRole("textbox", { name: "Members" }).fill(members);
+    if (isEncrypted !== undefined) {
+      await form.getByRole("checkbox", { name: "Encrypted" }).setChecked(isEncrypted);
+    }
     await form.getByRole("button", { name: "Create" }).click();
   }
 

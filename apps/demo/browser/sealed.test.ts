@@ -113,6 +113,47 @@ describe.runIf(isBuilt)("with the encryption", () => {
     await eve.message("to one device").waitFor();
   });
 
+  test("an encrypted group: members are added and removed, and the server sees no text", async () => {
+    const { visitor, page, one: ida, other: jan } = await encrypted("ida", "jan");
+    const kim = new Pane(await visitor.open("?user=kim&with=ida"), "kim");
+    await kim.encrypt();
+    await ida.makeGroup("Secrets", "jan", true);
+    await ida.lock("on").waitFor();
+    await ida.say("a canary for the group");
+    await jan.hasPreview("Secrets", "a canary for the group");
+    await jan.chat("Secrets").getByRole("img", { name: "Encrypted" }).waitFor();
+    await jan.chat("Secrets").click();
+    await jan.lock("on").waitFor();
+
+    await ida.togglePanel();
+    await ida.panel().getByRole("textbox", { name: "Add members" }).fill("kim");
+    await ida.panel().getByRole("button", { name: "Add", exact: true }).click();
+    await jan.line("ida added kim").waitFor();
+    await kim.chat("Secrets").click();
+    await kim.lock("on").waitFor();
+    await jan.say("a canary for all three");
+    await kim.message("a canary for all three").waitFor();
+    await kim.say("a canary of the new member");
+    await ida.message("a canary of the new member").waitFor();
+
+    await ida.chooseFor("kim", "Remove kim");
+    await ida.confirm("Remove");
+    await jan.line("ida removed kim").waitFor();
+    await ida.togglePanel();
+    await ida.say("a canary for two");
+    await jan.message("a canary for two").waitFor();
+
+    await jan.lock("on").click();
+    await jan.encryption().getByText("Only the devices of the members can read this group").waitFor();
+    await page.evaluate(axe.source);
+    const found = new Map<string, string>();
+    await findIn(page, "the panel of an encrypted group", found);
+    expect([...found]).toEqual([]);
+    const view = await serversView(ida);
+    await view.getByRole("row").filter({ hasText: "sealed" }).first().waitFor();
+    expect(await view.content()).not.toContain("canary");
+  });
+
   test("a user with other keys: a warning, and messages wait until they are accepted", async () => {
     const { one: gil, other: hal } = await encrypted("gil", "hal");
     await gil.say("to the first keys");

@@ -132,7 +132,7 @@ class Pane {
     });
     this.#lockScreen = new LockScreen(user, (id, title) => this.#openNotified(id, title));
     phone.changed = (shown) => this.#lockScreen.show(shown);
-    this.#list = new List(user, this.#listActions());
+    this.#list = new List(user, this.#listActions(), encryption !== undefined);
     this.#conversation = new Conversation(user, this.#conversationActions(), encryption?.chat);
     this.#back = new Back(user, () => this.#opened && !this.#list.element.checkVisibility() && this.#close());
     this.#lay(frames);

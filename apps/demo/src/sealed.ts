@@ -32,6 +32,20 @@ export function explained(lock: Lock, peer: string, isVerified: boolean): string
   }
 }
 
+/** Explains the state of the encryption of a group. */
+export function explainedInGroup(lock: Lock): string {
+  switch (lock) {
+    case "plain":
+      return "Messages in this group are not encrypted.";
+    case "sealed":
+      return "Only the devices of the members can read this group.";
+    case "changed":
+      return "A member has other keys than those that you verified. Messages to the group wait.";
+    case "joining":
+      return "This group is encrypted, and this device has no part in it yet.";
+  }
+}
+
 /** Describes a change of the keys. `undefined`: the user need not know. */
 export function noticed({ notice, ...fields }: Notice, me: string): string | undefined {
   const { user, device, by } = fields as Record<string, string | undefined>;
@@ -43,6 +57,8 @@ export function noticed({ notice, ...fields }: Notice, me: string): string | und
       return `${short(device)} is no longer among ${whose}.`;
     case "reset":
       return `${by === me ? "You have" : `${by} has`} begun the encryption anew.`;
+    case "without_keys":
+      return `Without keys, and so without messages here: ${(fields.users as string[]).join(", ")}.`;
     case "broken":
       return "This device can’t follow a change of the keys, so the encryption begins anew.";
     case "unknown_device":

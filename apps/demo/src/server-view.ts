@@ -21,16 +21,13 @@ const scroller = h("div", { class: "entries", tabindex: 0, role: "region", "aria
 const back = h(
   "a",
   {
-    href: `/?${new URLSearchParams([
-      ["user", user],
-      ["user", peer],
-    ])}`,
+    href: `/?${new URLSearchParams((peer === "" ? [user] : [user, peer]).map((name) => ["user", name]))}`,
   },
   "Back to the chat",
 );
 document.querySelector(".page-header")?.append(back);
 document.querySelector("main")?.append(scroller);
-document.title = `The server’s view of ${user} and ${peer}`;
+document.title = `The server’s view of ${user} and ${peer || "a group"}`;
 
 async function start(): Promise<void> {
   // The client takes no event, so it acknowledges nothing in the user's name.

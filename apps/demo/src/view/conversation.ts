@@ -236,7 +236,7 @@ export class Conversation {
       items.push({ name: isArchived ? "Unarchive" : "Archive", choose: () => archive(chat, !isArchived) });
       items.push({ name: "Mark as unread", choose: () => this.#actions.markUnread(chat) });
     }
-    if (row.kind === "direct" && row.conversationId !== undefined) {
+    if (row.kind !== "channel" && row.conversationId !== undefined) {
       const names = { user: this.#user, with: peerId ?? "", chat: row.conversationId };
       items.push({
         name: "What the server sees",

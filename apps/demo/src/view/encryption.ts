@@ -6,7 +6,7 @@ import { type OwnDevice, Security } from "@pigeonhole/client/sealed";
 import { generate, mode } from "lean-qr";
 import { toSvg } from "lean-qr/extras/svg";
 import type { Opened } from "../opened.ts";
-import { explained, locks, noticed, short } from "../sealed.ts";
+import { explained, explainedInGroup, locks, noticed, short } from "../sealed.ts";
 import { Confirm } from "./confirm.ts";
 import { fill, h, icon, put } from "./dom.ts";
 import { brief } from "./time.ts";
@@ -28,19 +28,23 @@ export class Encryption {
   }
 }
 
-/** The encryption with the user of the open chat. */
+/** The encryption of the open chat: with its user, or of its group. */
 export class ChatPanel {
   readonly element: HTMLElement;
   /** Opens it. */
   readonly button: HTMLButtonElement;
-  /** Tells that the peer has other keys, above the messages. */
+  /** Tells that a member has other keys, above the messages. */
   readonly warning = h("div", { class: "key-warning", role: "alert", hidden: true });
   #user: string;
   #security: Security;
+  /** The user whose keys the panel compares. In a group, a member with other keys. */
   #peer: string | undefined;
+  /** The open chat, if it can be encrypted: its user, or the id of its group. */
+  #of: string | undefined;
+  #isGroup = false;
   #lock: Lock = "plain";
   #conversationId: string | undefined;
-  /** Peers whose keys changed without a verification, until the user has seen it. */
+  /** Users whose keys changed without a verification, until the user has seen it. */
   #changed = new Set<string>();
   #notices: { conversationId: string | undefined; text: string }[] = [];
   #state = h("p", {});
@@ -104,13 +108,22 @@ export class ChatPanel {
     this.#number.textContent = "";
   }
 
-  update({ row, chat }: Opened): void {
-    const { peerId } = row;
-    this.#peer = peerId === undefined || isService(peerId) || peerId === this.#user ? undefined : peerId;
-    this.#lock = row.lock;
+  update({ row, chat, members }: Opened): void {
+    const { peerId, kind, lock } = row;
+    const isUser = peerId !== undefined && !isService(peerId) && peerId !== this.#user;
+    this.#isGroup = kind === "group" && lock !== "plain";
+    this.#of = this.#isGroup ? row.conversationId : isUser ? peerId : undefined;
+    if (!this.#isGroup) {
+      this.#peer = this.#of;
+    } else if (lock === "changed") {
+      void this.#find();
+    } else {
+      this.#peer = members.find(({ userId }) => this.#changed.has(userId))?.userId;
+    }
+    this.#lock = lock;
     this.#conversationId = chat?.id;
-    this.button.hidden = this.#peer === undefined;
-    this.element.hidden ||= this.#peer === undefined;
+    this.button.hidden = this.#of === undefined;
+    this.element.hidden ||= this.#of === undefined;
     const name = `Encryption: ${locks[row.lock]}`;
     if (this.button.getAttribute("aria-label") !== name) {
       put(this.button, "aria-label", name);
@@ -121,10 +134,22 @@ export class ChatPanel {
     this.#warn();
   }
 
-  /** Shows why the keys of the peer need a look. */
+  /** Finds the member whose new keys messages wait for. */
+  async #find(): Promise<void> {
+    const of = this.#of ?? "";
+    const held = await this.#security.held(of);
+    if (of === this.#of && held !== undefined) {
+      this.#peer = held;
+      this.#warn();
+    }
+  }
+
+  /** Shows why the keys of a user need a look. */
   #warn(): void {
     const peer = this.#peer ?? "";
-    const why = this.#lock === "changed" ? "verified" : this.#changed.has(peer) ? "unverified" : "";
+    const isHeld = this.#lock === "changed" && peer !== "";
+    const why = isHeld ? "verified" : this.#changed.has(peer) ? "unverified" : "";
+    const to = this.#isGroup ? "the group" : peer;
     if (this.warning.dataset.why === `${why} ${peer}`) {
       return;
     }
@@ -134,7 +159,7 @@ export class ChatPanel {
     const words = {
       "": [],
       verified: [
-        `The keys of ${peer} are not those that you verified. Messages to ${peer} wait until you accept the new keys. `,
+        `The keys of ${peer} are not those that you verified. Messages to ${to} wait until you accept the new keys. `,
         compare,
         h("button", { type: "button", class: "link", click: () => void this.#accept() }, "Accept the new keys"),
       ],
@@ -164,19 +189,16 @@ export class ChatPanel {
 
   async #look(): Promise<void> {
     const peer = this.#peer;
-    if (peer === undefined) {
-      return;
-    }
     const security = this.#security;
-    const [number, code, isVerified] = await Promise.all([
-      security.safetyNumber(peer),
-      security.safetyCode(peer),
-      security.isVerified(peer),
-    ]);
+    const [number, code, isVerified] =
+      peer === undefined
+        ? [undefined, undefined, false]
+        : await Promise.all([security.safetyNumber(peer), security.safetyCode(peer), security.isVerified(peer)]);
     if (peer !== this.#peer) {
       return;
     }
-    this.#state.textContent = explained(this.#lock, peer, isVerified);
+    this.#state.textContent =
+      this.#isGroup || peer === undefined ? explainedInGroup(this.#lock) : explained(this.#lock, peer, isVerified);
     this.#compare.hidden = code === undefined;
     this.#verify.hidden = isVerified;
     this.#reset.hidden = this.#lock === "plain";
@@ -203,10 +225,12 @@ export class ChatPanel {
   }
 
   async #resets(): Promise<void> {
-    const peer = this.#peer ?? "";
-    const question = `Begin the encryption with ${peer} anew? All devices of both of you get new keys.`;
+    const of = this.#of ?? "";
+    const question = this.#isGroup
+      ? "Begin the encryption of this group anew? All devices of its members get new keys."
+      : `Begin the encryption with ${of} anew? All devices of both of you get new keys.`;
     if (await this.#confirm.ask(question, "Begin anew")) {
-      await this.#security.reset(peer);
+      await this.#security.reset(of);
     }
   }
 }

@@ -56,7 +56,8 @@ export class List {
   #rowsMax = FIRST_ROWS;
   #listed: Listed | undefined;
 
-  constructor(user: string, actions: ListActions) {
+  /** `hasKeys`: of a user with keys. */
+  constructor(user: string, actions: ListActions, hasKeys: boolean) {
     this.#user = user;
     this.#actions = actions;
     const attributes = {
@@ -64,7 +65,7 @@ export class List {
       keydown: (event: KeyboardEvent) => this.#moved(event),
     };
     const scroller = h("div", attributes, this.#chats, this.#archive, this.#found, this.#empty);
-    const newGroup = new NewGroup(user, (title, members) => actions.create({ title, members }));
+    const newGroup = new NewGroup(user, hasKeys, (group) => actions.create(group));
     this.#channels = new Channels(user, actions);
     this.#field = this.#search();
     const starters = h(

@@ -1,6 +1,6 @@
-// A button that becomes a form: what the new group is called, and who is in it.
+// A button that becomes a form: what the new group is called, who is in it, and whether it is encrypted.
 
-import { limits } from "@pigeonhole/client";
+import { limits, type NewGroup as NewGroupOf } from "@pigeonhole/client";
 import { h, icon, put } from "./dom.ts";
 import { userIds } from "./user-ids.ts";
 
@@ -10,8 +10,10 @@ export class NewGroup {
   #form: HTMLFormElement;
   #title: HTMLInputElement;
   #members: HTMLInputElement;
+  #encrypted = h("input", { type: "checkbox", checked: true });
 
-  constructor(user: string, create: (title: string, members: string[]) => Promise<void>) {
+  /** `hasKeys`: the user can create an encrypted group. */
+  constructor(user: string, hasKeys: boolean, create: (group: NewGroupOf) => Promise<void>) {
     const id = `new-group-${user}`;
     this.#button = h(
       "button",
@@ -46,7 +48,8 @@ export class NewGroup {
         return;
       }
       try {
-        await create(this.#title.value.trim(), ids);
+        const encrypted = hasKeys && this.#encrypted.checked ? { encrypted: true } : {};
+        await create({ title: this.#title.value.trim(), members: ids, ...encrypted });
         this.#close();
       } catch (error) {
         this.#title.setCustomValidity((error as Error).message);
@@ -71,7 +74,8 @@ export class NewGroup {
       h("button", { class: "filled" }, "Create"),
     );
     const name = { id, class: "new-group-form", "aria-label": "New group", hidden: true };
-    this.#form = h("form", { ...name, submit, keydown }, this.#title, this.#members, buttons);
+    const switches = hasKeys ? [h("label", {}, this.#encrypted, " Encrypted")] : [];
+    this.#form = h("form", { ...name, submit, keydown }, this.#title, this.#members, ...switches, buttons);
     this.element = h("div", {}, this.#button, this.#form);
   }
 
