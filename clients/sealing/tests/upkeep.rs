@@ -167,6 +167,33 @@ fn a_lost_device_is_removed_and_stays_out_until_its_user_writes() {
 }
 
 #[test]
+fn a_device_that_was_not_seen_for_45_days_is_removed() {
+    let mut pair = Pair::friends();
+    let mut tablet = pair.second(true, "tablet");
+    tablet.turn.held = pair.server.log.len() as u64;
+    tablet.keyring.met(&user("bob"), pair.now_ms);
+    tablet.settle(&mut pair.server, pair.now_ms);
+    pair.settle();
+    let has_tablet = |pair: &Pair| pair.server.keys.contains_key(&(user("alice"), tablet.device.clone()));
+    let leaves = |pair: &Pair| pair.bob.group().unwrap().members().unwrap().len();
+    let connect = |pair: &mut Pair, server_days: u64, own_days: u64| {
+        pair.server.now_ms = NOW_MS + server_days * DAY_MS;
+        pair.now_ms = NOW_MS + own_days * DAY_MS;
+        pair.alice.keyring.connected();
+        pair.settle();
+    };
+    connect(&mut pair, 44, 44);
+    assert_eq!((has_tablet(&pair), leaves(&pair)), (true, 3));
+    connect(&mut pair, 44, 300);
+    assert_eq!((has_tablet(&pair), leaves(&pair)), (true, 3), "the clock of the device is wrong");
+    connect(&mut pair, 45, 45);
+    assert_eq!((has_tablet(&pair), leaves(&pair)), (false, 2), "the keys and the leaf");
+    // Bob's only device stays, however long it was away.
+    connect(&mut pair, 300, 300);
+    assert_eq!((pair.server.keys.len(), leaves(&pair)), (2, 2));
+}
+
+#[test]
 fn a_removed_device_does_not_come_back_by_the_welcome_that_it_has_used() {
     let mut pair = Pair::strangers();
     let mut tablet = pair.second(true, "tablet");

@@ -1,5 +1,7 @@
 //! The keys directory: the packages by which others add this device, and the devices of the user.
 
+use std::time::Duration;
+
 use data_encoding::HEXLOWER;
 use serde_json::Value;
 use wire::{
@@ -23,6 +25,8 @@ const DAY_S: u64 = 86_400;
 const LAST_RESORT_AGE_S: u64 = 30 * DAY_S;
 /// Claims are used within 24 hours: the private part of a package stays for longer than that.
 const KEPT_S: u64 = 2 * DAY_S;
+/// A device that was not seen for this time is removed: its keys are old, and a copy of them reads on.
+const IDLE: Duration = Duration::from_secs(45 * DAY_S);
 
 impl Keyring {
     /// Takes `keys.low`.
@@ -124,6 +128,7 @@ impl Keyring {
                 let listed = result.ok().and_then(|value| serde_json::from_value(value).ok());
                 if let Some(ListKeysResult { devices }) = listed {
                     self.listed(devices, now_ms / 1_000);
+                    self.remove_idle(now_ms);
                 }
             }
             RequestKey::PublishKeys => {
@@ -193,6 +198,22 @@ impl Keyring {
         let is_old = self.last_resort().is_none_or(|row| row.made_at_s.saturating_add(LAST_RESORT_AGE_S) <= now_s);
         let has_new = self.packages.values().any(|row| !row.last_resort && row.data.is_some());
         self.publish_due |= !is_there || is_old || has_new || self.left.is_some_and(|left| left <= FEW);
+    }
+
+    /// Removes devices of the user, once each, that were last seen 45 days before this one. Both days are the server's, so
+    /// a wrong clock of this device removes none.
+    fn remove_idle(&mut self, now_ms: u64) {
+        let own = &self.device.member().device;
+        let Some(today) = self.listed.iter().find(|listed| listed.device == *own).map(|listed| listed.seen_at) else {
+            return;
+        };
+        let is_idle = |listed: &&OwnDevice| listed.known && listed.seen_at.plus(IDLE) <= today;
+        let idle: Vec<DeviceId> = self.listed.iter().filter(is_idle).map(|listed| listed.device.clone()).collect();
+        for device in idle {
+            if self.told.insert(device.clone()) {
+                self.remove_device(&device, now_ms);
+            }
+        }
     }
 
     // -- Private parts ------------------------------------------------------------------------------------------------

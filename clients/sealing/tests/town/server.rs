@@ -17,6 +17,7 @@ pub(crate) struct Packages {
     pub(crate) credential: Vec<u8>,
     pub(crate) left: Vec<(Bytes, i64)>,
     pub(crate) last_resort: Option<(Bytes, i64)>,
+    seen_ms: u64,
     ever: BTreeSet<Vec<u8>>,
 }
 
@@ -222,20 +223,24 @@ impl Server {
                         packages.left.push((package.data.clone(), package.expires_at.millis()));
                     }
                 }
+                packages.seen_ms = self.now_ms;
                 let last = &request.last_resort;
                 packages.last_resort = Some((last.data.clone(), last.expires_at.millis()));
                 let left = packages.left.len();
                 Ok(json!({"left": left, "devices": self.keys.keys().filter(|(owner, _)| owner == user).count()}))
             }
             Action::ListKeys(_) => {
+                if let Some(packages) = self.keys.get_mut(&(user.clone(), device.clone())) {
+                    packages.seen_ms = self.now_ms;
+                }
                 let own = self.keys.iter().filter(|((owner, _), _)| owner == user);
                 let devices: Vec<Value> = own
                     .map(|((_, device), packages)| {
                         let ends = Timestamp::from_millis(packages.last_resort.as_ref().unwrap().1);
-                        let now = Timestamp::from_millis(i64::try_from(self.now_ms).unwrap());
+                        let seen = Timestamp::from_millis(i64::try_from(packages.seen_ms).unwrap());
                         json!({"device_id": device, "credential": Bytes::from(packages.credential.clone()),
-                            "left": packages.left.len(), "last_resort_expires_at": ends, "added_at": now,
-                            "seen_at": now})
+                            "left": packages.left.len(), "last_resort_expires_at": ends, "added_at": seen,
+                            "seen_at": seen})
                     })
                     .collect();
                 Ok(json!({"devices": devices}))
