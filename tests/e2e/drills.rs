@@ -4,11 +4,12 @@
 
 mod drill;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use drill::{Drill, MESSAGES, ask};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -686,6 +687,32 @@ async fn members_left_behind() {
     assert_eq!((&repaired["moved"], &repaired["left_behind"]), (&json!(1), &json!(0)));
     drill.all_is_well(2).await;
     drill.assert_rang(&[("members-left-behind", ".!..")]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn hole() {
+    let mut drill = Drill::start().await;
+    let tables = drill.server.tables();
+    let conversation = drill.bob.conversation("alice").await;
+    let id = &conversation["conversation_id"];
+    let key = HashMap::from([
+        ("conversation_id".to_owned(), AttributeValue::S(id.as_str().unwrap().to_owned())),
+        ("seq".to_owned(), AttributeValue::N("2".to_owned())),
+    ]);
+    let get = tables.get_item().table_name("MessagesTable").set_key(Some(key.clone()));
+    let row = get.send().await.unwrap().item;
+    tables.delete_item().table_name("MessagesTable").set_key(Some(key)).send().await.unwrap();
+    let history = json!({"action": "history", "conversation_id": id});
+    assert_eq!(ask(&mut drill.alice, history.clone()).await["error"]["code"], "unavailable");
+    drill.assert_logged("cause", "the entry 2 of a log is missing").await;
+    drill.periods(1).await;
+
+    // "Copy it from a restored table."
+    tables.put_item().table_name("MessagesTable").set_item(row).send().await.unwrap();
+    assert_eq!(ask(&mut drill.alice, history).await["type"], "reply");
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("hole", ".!..")]);
 }
 
 #[tokio::test]

@@ -35,6 +35,8 @@ pub struct DrainPage {
     pub more: bool,
     /// The number of unreadable rows. Their messages, and those behind them, stay pending.
     pub unreadable: u64,
+    /// The log of a conversation lacks an entry. The entries behind it stay pending.
+    pub has_hole: bool,
 }
 
 /// Returns the oldest pending messages, as many as fit a frame.
@@ -80,11 +82,12 @@ pub(crate) async fn backlog(store: &Store, user: &UserId, before: PageBefore) ->
     }
     let is_whole = matches!(rows, Rows::None) && failed.is_none() && !parts.iter().any(Part::has_more);
     unreadable += parts.iter().map(|part| part.unreadable).sum::<u64>();
+    let has_hole = parts.iter().any(|part| part.has_hole);
     let (messages, left_out) = drain_page(parts.into_iter().map(Part::into_backlog).collect());
     match failed {
         Some(failure) if messages.is_empty() => Err(failure),
         // A client with `more` requests the next page immediately, so an empty page is the last.
-        _ => Ok(DrainPage { more: !messages.is_empty() && (left_out || !is_whole), messages, unreadable }),
+        _ => Ok(DrainPage { more: !messages.is_empty() && (left_out || !is_whole), messages, unreadable, has_hole }),
     }
 }
 
@@ -116,6 +119,7 @@ struct Part {
     /// More waits behind that, for another page.
     goes_on: bool,
     unreadable: u64,
+    has_hole: bool,
 }
 
 impl Part {
@@ -134,17 +138,22 @@ impl Part {
             last,
             goes_on: parts.len() > 1,
             unreadable: 0,
+            has_hole: false,
             row,
         }
     }
 
-    /// Reads on, and gives what was read. The first message that can't be read ends it, since what comes after would leave a hole.
+    /// Reads on, and gives what was read. The first message that can't be read, or is not there, ends it: what comes after would leave a hole.
     async fn read(&mut self, store: &Store, limit: usize) -> Result<Vec<Message>, Failure> {
         // After a failure, the page reads no more of this conversation.
         let entries = std::mem::take(&mut self.waiting).entries;
         let Membership { user_id, conversation_id, .. } = &self.row;
         let listed = messages::next(store, conversation_id, self.behind, limit).await?;
-        let end = listed.unreadable.first();
+        if let Some(seq) = listed.missing {
+            tracing::error!(conversation_id = %conversation_id, seq = seq.value(), "an entry of a conversation is missing");
+            self.has_hole = true;
+        }
+        let end = listed.unreadable.iter().chain(&listed.missing).min();
         let readable = listed.messages.iter().filter(|message| end.is_none_or(|end| message.place.seq < *end));
         // In a group, the member may have left before entries that the row has not reached.
         let is_theirs = |message: &&Entry| self.row.view().is_none() || message.place.seq <= self.last;

@@ -53,6 +53,9 @@ pub struct EventLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     pub measures: Measures,
+    /// The reply ends before an entry that its log lacks.
+    #[serde(skip)]
+    pub has_hole: bool,
     #[serde(skip)]
     pub started: Timestamp,
 }
@@ -188,8 +191,10 @@ impl EventLine {
     pub fn write<T>(mut self, outcome: &Result<T, Failure>, now: Timestamp) {
         self.ended(now);
         match outcome {
+            Ok(_) if self.has_hole => self.error(HOLE, &Hole, "answered without what is behind it"),
             Ok(_) => self.info("ok", "answered"),
             Err(Failure::Refused(refusal)) => self.info(refusal.code(), "refused"),
+            Err(Failure::Unreadable(error)) if is_hole(&**error) => self.error(HOLE, &**error, "failed"),
             Err(failure @ (Failure::Unavailable(error) | Failure::Unreadable(error))) => {
                 self.error(failure.refusal().code(), &**error, "failed");
             }
@@ -222,6 +227,17 @@ impl EventLine {
     fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
+}
+
+/// The outcome of an event that met a lost entry.
+const HOLE: &str = "hole";
+
+#[derive(Debug, thiserror::Error)]
+#[error("an entry of a conversation is missing")]
+struct Hole;
+
+fn is_hole(error: &(dyn Error + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(store::Error::Missing { .. }))
 }
 
 /// Whole milliseconds; none if the clock went back.

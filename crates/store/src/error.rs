@@ -2,6 +2,7 @@
 
 use aws_sdk_dynamodb::error::{BoxError, ProvideErrorMetadata, SdkError};
 use domain::ServiceError;
+use wire::Seq;
 
 /// A call that failed, or an item that can't be read. Never shown to a client.
 #[derive(Debug, thiserror::Error)]
@@ -10,6 +11,8 @@ pub enum Error {
     Call { operation: &'static str, table: String, source: BoxError },
     #[error("an item of {table} has no usable {attribute}")]
     Item { table: String, attribute: &'static str },
+    #[error("the entry {seq} of a log is missing")]
+    Missing { seq: Seq },
 }
 
 impl Error {
@@ -78,7 +81,7 @@ where
 impl From<Error> for domain::Failure {
     fn from(error: Error) -> Self {
         match error {
-            Error::Item { .. } => Self::Unreadable(Box::new(error)),
+            Error::Item { .. } | Error::Missing { .. } => Self::Unreadable(Box::new(error)),
             Error::Call { .. } => Self::Unavailable(Box::new(error)),
         }
     }

@@ -26,6 +26,8 @@ pub struct Listed {
     pub messages: Vec<Entry>,
     /// The places of those that can't be read, in order.
     pub unreadable: Vec<Seq>,
+    /// The first place without an entry, below the last that was read. A log is dense, so an entry is lost.
+    pub missing: Option<Seq>,
 }
 
 /// As many messages as are read before their size is known.
@@ -36,7 +38,7 @@ const ENVELOPE_BYTES: usize = 190;
 /// The entry at this seq as it is now, if there is one.
 pub async fn get(store: &Store, conversation: &ConversationId, seq: Seq) -> Result<Option<Entry>, Error> {
     let entry = get_item(store, conversation, seq).await?;
-    let listed = Listed { messages: entry.into_iter().collect(), unreadable: vec![] };
+    let listed = Listed { messages: entry.into_iter().collect(), unreadable: vec![], missing: None };
     Ok(with_targets(store, conversation, listed).await?.messages.pop())
 }
 
@@ -79,7 +81,7 @@ async fn with_targets(store: &Store, conversation: &ConversationId, listed: List
     let missing = wanted.iter().filter(|seq| !targets.contains_key(seq));
     let found = try_join_all(missing.map(|seq| read(*seq))).await?;
     targets.extend(found.into_iter().flatten());
-    let Listed { messages, mut unreadable } = listed;
+    let Listed { messages, mut unreadable, missing } = listed;
     let mut shown = Vec::with_capacity(messages.len());
     for entry in messages {
         match edited(&entry).map(|target| targets.get(&target)) {
@@ -89,7 +91,7 @@ async fn with_targets(store: &Store, conversation: &ConversationId, listed: List
         }
     }
     unreadable.sort_unstable();
-    Ok(Listed { messages: shown, unreadable })
+    Ok(Listed { messages: shown, unreadable, missing })
 }
 
 /// Lists up to `limit` messages on one side of a seq, in order, and no more than a page can hold. With large messages a
@@ -101,7 +103,8 @@ pub async fn list(store: &Store, conversation: &ConversationId, side: Side, limi
     let (mut read, mut room) = (step, PAGE_BYTES_MAX.checked_sub(bytes(&listed.messages)));
     // The size of the last messages shows the room for more.
     let mut each = bytes(&listed.messages) / step.max(1);
-    while let Some(left) = room.filter(|_| listed.messages.len() + listed.unreadable.len() == read && read < limit) {
+    let got = |listed: &Listed| listed.messages.len() + listed.unreadable.len();
+    while let Some(left) = room.filter(|_| listed.missing.is_none() && got(&listed) == read && read < limit) {
         step = (left / each.max(ENVELOPE_BYTES) + 1).min(limit - read);
         let more = query_side(store, conversation, beyond(&listed, side), step).await?;
         (read, room, each) = (read + step, left.checked_sub(bytes(&more.messages)), bytes(&more.messages) / step);
@@ -150,7 +153,7 @@ pub async fn range(store: &Store, conversation: &ConversationId, range: &RangeIn
 }
 
 fn listed(table: &str, items: &[Item]) -> Result<Listed, Error> {
-    let mut listed = Listed { messages: vec![], unreadable: vec![] };
+    let mut listed = Listed { messages: vec![], unreadable: vec![], missing: None };
     for item in items {
         match read(table, item) {
             Ok(message) => listed.messages.push(message),
@@ -173,6 +176,23 @@ fn bytes(messages: &[Entry]) -> usize {
     messages.iter().map(|message| message.written_bytes() + ENVELOPE_BYTES).sum()
 }
 
+/// Returns the first hole: between two entries, or between one and where the page begins.
+fn missing(listed: &Listed, side: Side) -> Option<Seq> {
+    let seqs = || listed.messages.iter().map(|message| message.place.seq).chain(listed.unreadable.iter().copied());
+    let found: BTreeSet<Seq> = seqs().collect();
+    let mut expected = match side {
+        Side::After(seq) => seq.next(),
+        Side::Newest | Side::Before(_) => *found.first()?,
+    };
+    for seq in found {
+        if seq != expected {
+            return Some(expected);
+        }
+        expected = seq.next();
+    }
+    None
+}
+
 /// Where to read on.
 fn beyond(listed: &Listed, side: Side) -> Side {
     let seqs = || listed.messages.iter().map(|message| message.place.seq).chain(listed.unreadable.iter().copied());
@@ -192,11 +212,18 @@ impl Listed {
     fn then(mut self, later: Self) -> Self {
         self.messages.extend(later.messages);
         self.unreadable.extend(later.unreadable);
+        self.missing = self.missing.or(later.missing);
         self
     }
 }
 
+/// Reads once more if an entry is missing: of two transactions, a query can show the later one alone.
 async fn query_side(store: &Store, conversation: &ConversationId, side: Side, limit: usize) -> Result<Listed, Error> {
+    let listed = query_once(store, conversation, side, limit).await?;
+    if listed.missing.is_none() { Ok(listed) } else { query_once(store, conversation, side, limit).await }
+}
+
+async fn query_once(store: &Store, conversation: &ConversationId, side: Side, limit: usize) -> Result<Listed, Error> {
     let (condition, seq, forward) = match side {
         Side::Newest => ("conversation_id = :conversation", None, false),
         Side::Before(seq) => ("conversation_id = :conversation AND seq < :seq", Some(seq), false),
@@ -214,6 +241,7 @@ async fn query_side(store: &Store, conversation: &ConversationId, side: Side, li
         listed.messages.reverse();
         listed.unreadable.reverse();
     }
+    listed.missing = missing(&listed, side);
     with_targets(store, conversation, listed).await
 }
 

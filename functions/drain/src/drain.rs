@@ -33,6 +33,7 @@ pub(crate) async fn drain(
     line.measures.messages = Some(page.messages.len() as u64);
     line.drained = ends(&page.messages);
     line.unreadable(page.unreadable);
+    line.has_hole = page.has_hole;
     Ok(DrainResult { messages: page.messages, more: page.more }.into())
 }
 

@@ -1,7 +1,7 @@
 //! `drain`, `ack` and `ping`: what they read and write, and what they do when something happens beside them.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::{Fault, Workbench, message_to_bob, up_to};
 
 #[tokio::test]
@@ -39,6 +39,39 @@ async fn a_page_that_cannot_be_read_whole_is_no_page() {
     bench.aws.fail_next("Query", Fault::Status(500));
     assert_eq!(bench.refused("bob", json!({"action": "drain"})).await, "unavailable");
     assert_eq!(bench.ok("bob", json!({"action": "drain"})).await["messages"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_lost_entry_ends_its_conversation_alone_until_it_is_back() {
+    let bench = Workbench::default();
+    let mut id = Value::Null;
+    for message in ["m1", "m2", "m3"] {
+        id = bench.ok("alice", message_to_bob(message)).await["conversation_id"].take();
+    }
+    bench.clock.advance(std::time::Duration::from_secs(1));
+    bench.ok("carol", message_to_bob("m1")).await;
+    let row = bench.aws.raw_rows("MessagesTable").into_iter().find(|row| row["seq"]["N"] == "2").unwrap();
+    bench.aws.remove_row("MessagesTable", &json!({"conversation_id": row["conversation_id"], "seq": row["seq"]}));
+    let senders = async || {
+        let page = bench.ok("bob", json!({"action": "drain"})).await;
+        let messages = page["messages"].as_array().unwrap().clone();
+        messages
+            .iter()
+            .map(|message| format!("{} {}", message["sender_id"].as_str().unwrap(), message["seq"]))
+            .collect()
+    };
+    let found: Vec<String> = senders().await;
+    assert_eq!(found, ["alice 1", "carol 1"]);
+    for (side, sees) in [(json!({}), false), (json!({"after_seq": 1}), false), (json!({"after_seq": 2}), true)] {
+        let mut history = json!({"action": "history", "conversation_id": id});
+        history.as_object_mut().unwrap().extend(side.as_object().unwrap().clone());
+        let answer = bench.run("bob", history).await;
+        assert_eq!(answer["type"] == "reply", sees, "{answer}");
+        assert!(sees || answer["error"]["code"] == "unavailable", "{answer}");
+    }
+    bench.aws.put_rows("MessagesTable", &[row]);
+    let found: Vec<String> = senders().await;
+    assert_eq!(found, ["alice 1", "alice 2", "alice 3", "carol 1"]);
 }
 
 #[tokio::test]

@@ -42,7 +42,7 @@ async fn direct(
     });
     let (listed, others) =
         tokio::join!(messages::list(&core.actions.store, conversation_id, request.side, limit), try_join_all(others));
-    let (listed, others) = (listed?, others?);
+    let (listed, others) = (whole(listed?, &Sight::WHOLE)?, others?);
 
     *unreadable = passed_over(&listed, others.iter().filter(|row| row.is_none()).count() as u64);
     let rows: Vec<_> = std::iter::once(own).chain(others.into_iter().flatten().flatten()).collect();
@@ -102,10 +102,18 @@ async fn list(
         Side::After(seq) => Side::After(seq.max(seen.first.previous())),
     };
     let limit = usize::try_from(request.limit).unwrap_or(usize::MAX);
-    let mut listed = messages::list(&core.actions.store, conversation, side, limit).await?;
+    let mut listed = whole(messages::list(&core.actions.store, conversation, side, limit).await?, seen)?;
     listed.messages.retain(|message| seen.contains(message.place.seq));
     listed.unreadable.retain(|seq| seen.contains(*seq));
     Ok((side, listed))
+}
+
+/// Refuses a page that lacks an entry: a client would take the others for all.
+fn whole(listed: Listed, seen: &Sight) -> Result<Listed, Failure> {
+    match listed.missing.filter(|seq| seen.contains(*seq)) {
+        None => Ok(listed),
+        Some(seq) => Err(store::Error::Missing { seq }.into()),
+    }
 }
 
 /// Returns the page. Reads the user's membership again if entries were changed meanwhile.
