@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use pigeonhole_client::{
-    At, Client, Content, Emoji, Event, Events, Filter, Keys, ListSnapshot, Lock, MessageItem, Notice, OwnDevice,
-    Screen, UserId, View,
+    At, Client, Content, ConversationId, Draft, Emoji, Error, Event, Events, Filter, Keys, ListSnapshot, Lock,
+    MessageItem, NewGroup, Notice, OwnDevice, Screen, Target, Title, UserId, View,
 };
 use testkit::{PATIENCE, TestServer};
 use tokio::time::{sleep, timeout};
@@ -36,6 +36,15 @@ impl Device {
 
     fn view(&self, server: &TestServer, peer: &str) -> View<Screen> {
         self.client.direct(server.id(peer)).unwrap().messages(At::Newest).unwrap()
+    }
+
+    fn group(&self, id: &ConversationId) -> View<Screen> {
+        self.client.chat(Target::Conversation(id.clone())).messages(At::Newest).unwrap()
+    }
+
+    async fn say(&self, id: &ConversationId, text: &str) {
+        let sent = self.client.send(Target::Conversation(id.clone()), text).await.unwrap();
+        timeout(PATIENCE, sent.stored()).await.expect("the message is stored").unwrap();
     }
 
     async fn notice(&mut self, is_it: impl Fn(&Notice) -> bool) {
@@ -97,7 +106,7 @@ async fn two_users_read_each_other_and_the_server_reads_neither() {
     until(&mut his, |screen| lock(screen) == Some(Lock::Sealed)).await;
     let seq = messages(&screen)[0].seq.unwrap();
     with_alice.react(seq, Some(Emoji::parse("👍").unwrap())).await.unwrap().stored().await.unwrap();
-    let reply = pigeonhole_client::Draft::new("an answer canary").reply_to(seq);
+    let reply = Draft::new("an answer canary").reply_to(seq);
     with_alice.send(reply).await.unwrap().stored().await.unwrap();
     with_bob.edit(seq, "an edited canary").await.unwrap().stored().await.unwrap();
     for view in [&mut hers, &mut his] {
@@ -194,4 +203,83 @@ async fn a_new_identity_of_a_verified_user_holds_messages_until_the_user_agrees(
     held.stored().await.unwrap();
     let mut his = bob.view(&server, "alice");
     until(&mut his, |screen| bodies(screen) == ["two"]).await;
+}
+
+#[tokio::test]
+async fn an_encrypted_group_is_read_by_its_members_devices_and_by_no_others() {
+    let (server, folder) = (TestServer::open().await, Folder::new("group"));
+    let keys: Vec<Keys> = (0..4).map(|_| Keys::generate().unwrap()).collect();
+    let mut alice = Device::open(&server, "alice", "phone", &keys[0], &folder.0).await;
+    let bob = Device::open(&server, "bob", "phone", &keys[1], &folder.0).await;
+    let carol = Device::open(&server, "carol", "phone", &keys[2], &folder.0).await;
+    let dave = Device::open(&server, "dave", "phone", &keys[3], &folder.0).await;
+    let [bobs, carols, daves] = ["bob", "carol", "dave"].map(|name| UserId::parse(&server.id(name)).unwrap());
+    let group = NewGroup::new(Title::parse("Trip").unwrap(), [bobs, carols]);
+    let id = alice.client.create(group).await.unwrap().stored().await.unwrap().conversation_id;
+    let (mut hers, mut his, mut carols) = (alice.group(&id), bob.group(&id), carol.group(&id));
+    // A member writes first, who may not begin the encryption.
+    bob.say(&id, "one").await;
+    alice.say(&id, "two").await;
+    for view in [&mut hers, &mut his, &mut carols] {
+        let screen = until(view, |screen| bodies(screen) == ["one", "two"]).await;
+        assert!(messages(&screen).iter().all(|message| message.is_sealed), "{screen:?}");
+        until(view, |screen| lock(screen) == Some(Lock::Sealed)).await;
+    }
+    let mut list = bob.client.conversations(Filter::default()).unwrap();
+    until(&mut list, |list| list.rows.first().is_some_and(|row| row.lock == Lock::Sealed)).await;
+
+    // A new member reads from the addition on, and a removed one reads nothing more.
+    alice.client.add(&id, [daves.clone()]).await.unwrap().stored().await.unwrap();
+    carol.say(&id, "three").await;
+    let mut new = dave.group(&id);
+    until(&mut new, |screen| bodies(screen) == ["three"]).await;
+    alice.client.remove(&id, &daves).await.unwrap().stored().await.unwrap();
+    bob.say(&id, "four").await;
+    // A user who left is out before the next message.
+    carol.client.leave(&id).await.unwrap().stored().await.unwrap();
+    bob.say(&id, "five").await;
+    until(&mut hers, |screen| bodies(screen) == ["one", "two", "three", "four", "five"]).await;
+    assert_eq!(bodies(&new.shown().unwrap()), ["three"]);
+    assert_eq!(bodies(&until(&mut carols, |screen| bodies(screen).len() == 4).await), ["one", "two", "three", "four"]);
+
+    // Another device of a member joins by itself.
+    let mut laptop = Device::open(&server, "bob", "laptop", &Keys::import(&keys[1].export()), &folder.0).await;
+    let is_here = |notice: &Notice| matches!(notice, Notice::Joined { conversation_id, .. } if *conversation_id == id);
+    laptop.notice(is_here).await;
+    alice.say(&id, "six").await;
+    let mut third = laptop.group(&id);
+    until(&mut third, |screen| bodies(screen) == ["six"]).await;
+    bob.client.reset_group(&id);
+    alice.notice(|notice| matches!(notice, Notice::Reset { .. })).await;
+    laptop.say(&id, "seven").await;
+    until(&mut third, |screen| bodies(screen) == ["six", "seven"]).await;
+    let all = ["one", "two", "three", "four", "five", "six", "seven"];
+    for view in [&mut hers, &mut his] {
+        assert_eq!(unreadable(&until(view, |screen| bodies(screen) == all).await), 0);
+    }
+    assert_eq!([&alice, &bob, &carol].map(|device| device.client.stats().unreadable), [0; 3]);
+
+    // The store has it all, and the device goes on from it.
+    alice.client.close().await;
+    let alice = Device::open(&server, "alice", "phone", &keys[0], &folder.0).await;
+    let mut hers = alice.group(&id);
+    until(&mut hers, |screen| bodies(screen) == all && lock(screen) == Some(Lock::Sealed)).await;
+    alice.say(&id, "eight").await;
+    until(&mut third, |screen| bodies(screen) == ["six", "seven", "eight"]).await;
+}
+
+#[tokio::test]
+async fn an_encrypted_group_takes_no_service_and_a_group_in_the_clear_is_made_on_request() {
+    let (server, folder) = (TestServer::open().await, Folder::new("plain"));
+    let alice = Device::open(&server, "alice", "phone", &Keys::generate().unwrap(), &folder.0).await;
+    let bob = UserId::parse(&server.id("bob")).unwrap();
+    let group = NewGroup::new(Title::parse("Bots").unwrap(), [UserId::parse("@bot").unwrap()]);
+    let refused = alice.client.create(group).await.unwrap_err();
+    assert!(matches!(refused, Error::Invalid { field: "members", .. }), "{refused}");
+    let group = NewGroup { encrypted: Some(false), ..NewGroup::new(Title::parse("Open").unwrap(), [bob]) };
+    let id = alice.client.create(group).await.unwrap().stored().await.unwrap().conversation_id;
+    alice.say(&id, "hi").await;
+    let mut hers = alice.group(&id);
+    let is_plain = |screen: &Screen| bodies(screen) == ["hi"] && lock(screen) == Some(Lock::Plain);
+    assert!(!messages(&until(&mut hers, is_plain).await)[0].is_sealed);
 }

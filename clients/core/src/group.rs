@@ -108,6 +108,8 @@ pub struct NewGroup {
     pub add: AllowedTo,
     /// In a channel: whether users may join without an admin.
     pub join: Option<JoinBy>,
+    /// Whether a group is encrypted, which a channel is not. `None`: if the client has keys.
+    pub encrypted: Option<bool>,
 }
 
 impl NewGroup {
@@ -121,6 +123,7 @@ impl NewGroup {
             post: AllowedTo::default(),
             add: AllowedTo::default(),
             join: None,
+            encrypted: None,
         }
     }
 
@@ -131,27 +134,44 @@ impl NewGroup {
             post: AllowedTo::Admins,
             add: AllowedTo::Admins,
             join: Some(JoinBy::Admins),
+            encrypted: Some(false),
             ..Self::new(title, members)
         }
     }
 
-    /// Returns the request that creates it.
-    pub fn request(self, client_msg_id: ClientMsgId) -> CreateRequest {
-        let Self { kind, title, members, history, post, add, join } = self;
-        CreateRequest { client_msg_id, kind, title, members, history, post, add, join, encrypted: false }
+    /// Returns the request that creates it. `has_keys`: the client has encryption.
+    pub fn request(self, client_msg_id: ClientMsgId, has_keys: bool) -> CreateRequest {
+        let encrypted = self.is_encrypted(has_keys);
+        let Self { kind, title, members, history, post, add, join, encrypted: _ } = self;
+        CreateRequest { client_msg_id, kind, title, members, history, post, add, join, encrypted }
     }
 
-    /// Checks what the server would refuse.
+    fn is_encrypted(&self, has_keys: bool) -> bool {
+        self.encrypted.unwrap_or(has_keys)
+    }
+
+    /// Checks what the server would refuse. `has_keys`: the client has encryption.
     ///
     /// # Errors
-    /// [`Error::Invalid`].
-    pub fn check(&self) -> Result<(), Error> {
+    /// [`Error::Invalid`]. [`Error::Config`]: the group is to be encrypted, and the client has no keys.
+    pub fn check(&self, has_keys: bool) -> Result<(), Error> {
         let invalid = |field, problem: &str| Err(Error::Invalid { field, problem: problem.to_owned() });
         if self.kind == ConversationKind::Direct {
             return invalid("kind", "must be that of a group or a channel");
         }
         if self.kind == ConversationKind::Group && self.join.is_some() {
             return invalid("join", "must be left out: this is no channel");
+        }
+        if self.is_encrypted(has_keys) {
+            if self.kind == ConversationKind::Channel {
+                return invalid("encrypted", "must be false: a channel is not encrypted");
+            }
+            if self.members.iter().any(UserId::is_service) {
+                return invalid("members", "must be no services, unless `encrypted` is false");
+            }
+            if !has_keys {
+                return Err(Error::Config("the client has no keys for an encrypted group".to_owned()));
+            }
         }
         check_users("members", &self.members, 0, GROUP_CHANGE_MEMBERS_MAX)
     }

@@ -29,7 +29,7 @@ pub struct Setup {
     pub keeper: Keeper,
     /// The data that an earlier run saved.
     pub saved: Saved,
-    /// The end-to-end encryption of direct conversations, from [`Keys::keyring`](crate::Keys::keyring). `None`: all
+    /// The end-to-end encryption of direct conversations and groups, from [`Keys::keyring`](crate::Keys::keyring). `None`: all
     /// messages leave in the clear.
     pub keyring: Option<Box<Keyring>>,
 }
@@ -159,6 +159,8 @@ pub enum Trust {
     Accept(UserId),
     /// Begins the encryption of the conversation with this user anew.
     Reset(UserId),
+    /// Begins the encryption of this group anew.
+    ResetGroup(ConversationId),
     /// The user no longer has this device.
     Remove(DeviceId),
 }

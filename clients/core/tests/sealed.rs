@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Cursor;
 
 use pigeonhole_core::{
-    About, Ask, Core, Event, FileDigest, FileKey, FileOpener, Input, Keeper, Keys, LinkId, MemStore, Moment, Outgoing,
-    Output, Put, PutEnd, PutNews, Queued, SealedFile, Setup, Source, State, Timing, Unreadable, Upload, Why,
+    About, Ask, Core, Event, FileDigest, FileKey, FileOpener, Input, Keeper, Keys, LinkId, MemStore, Moment, NewGroup,
+    Outgoing, Output, Put, PutEnd, PutNews, Queued, SealedFile, Setup, Source, State, Timing, Unreadable, Upload, Why,
 };
 use serde_json::{Value, json};
 use wire::{
@@ -205,7 +205,7 @@ impl Server {
             Action::Members(_) => {
                 let member = |(user_id, seq): (&UserId, &Seq)| GroupMember {
                     user_id: user_id.clone(),
-                    role: Role::Member,
+                    role: if *user_id == crate::user("alice") { Role::Owner } else { Role::Member },
                     joined_seq: *seq,
                 };
                 MembersResult { members: self.members.iter().map(member).collect(), next_cursor: None }.into()
@@ -1038,6 +1038,21 @@ fn a_first_file_waits_for_the_birth_and_is_uploaded_again_once_it_has_expired() 
         world.check(device, Seq::ZERO);
         assert_eq!(device.texts().len(), 1);
     }
+}
+
+#[test]
+fn an_encrypted_group_is_not_created_where_the_server_has_none() {
+    let mut world = World::new(4);
+    world.devices = vec![Device::new("alice", "phone", &two().0)];
+    world.settle();
+    let group = NewGroup::new(wire::Title::parse("Trip").unwrap(), [user("bob")]);
+    let request = group.request(ClientMsgId::parse("g1").unwrap(), true);
+    assert!(request.encrypted);
+    // The model has no features, and panics at a `create`.
+    world.keep(0, "g1", Outgoing::Request(request.into()));
+    world.settle();
+    let refused = world.devices[0].store.saved().refused;
+    assert_eq!(refused.iter().map(|(_, code)| &**code).collect::<Vec<_>>(), ["forbidden"]);
 }
 
 #[test]

@@ -15,8 +15,9 @@
 //! At the end of its input, the program waits until the server has stored each message, and exits. With `--store FILE`,
 //! messages and outbox survive a restart, and all that was received is there without a network.
 //!
-//! With `--store FILE --encrypted KEYS`, messages between users are encrypted from end to end. The file `KEYS` has the
-//! user's identity, and the program makes it the first time. Another device of the user needs a copy of it.
+//! With `--store FILE --encrypted KEYS`, messages between users and in new groups are encrypted from end to end. The file
+//! `KEYS` has the user's identity, and the program makes it the first time. Another device of the user needs a copy of
+//! it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -45,7 +46,8 @@ const HELP: &str = "\
 /group TITLE USER...   /channel TITLE USER...   /join ID   /leave
 /add USER...   /remove USER   /role USER owner|admin|member   /title TEXT   /members
 /mute on|off   /block USER on|off   /online USER
-/safety   /verify   /accept   /reset   (the keys of the other user; needs --encrypted)
+/safety [USER]   /verify [USER]   /accept [USER]   (the keys of the other user, or of a member; needs --encrypted)
+/reset   (new keys for this conversation)
 /devices   /forget DEVICE   (your own devices, one of which you no longer have)
 /phone TOKEN|off   (push notifications to the phone with this FCM token)";
 
@@ -341,6 +343,10 @@ fn warning(notice: &Notice) -> String {
         Notice::DeviceRemoved { user, device, .. } => format!("{user} no longer has the device {}", device.as_str()),
         Notice::Joined { from_seq, .. } => format!("this device reads what is sent behind #{from_seq}"),
         Notice::Reset { by, .. } => format!("{by} began the encryption anew"),
+        Notice::WithoutKeys { users, .. } => {
+            let users: Vec<&str> = users.iter().map(UserId::as_str).collect();
+            format!("{} have no keys, and can't read this group", users.join(", "))
+        }
         other => format!("{other:?}"),
     }
 }
@@ -350,7 +356,7 @@ fn lock(lock: Lock) -> Option<&'static str> {
         Lock::Plain => None,
         Lock::Sealed => Some("🔒 encrypted from end to end"),
         Lock::Joining => Some("🔒 encrypted; this device has not joined yet"),
-        Lock::Changed => Some("🔓 the keys of the other user changed; messages wait for /verify or /accept"),
+        Lock::Changed => Some("🔓 the keys of a verified user changed; messages wait for /verify or /accept"),
     }
 }
 
@@ -441,7 +447,7 @@ impl Terminal {
                 }
             }
             "discard" => self.refused().iter().for_each(|id| self.client.dismiss(id)),
-            "safety" | "verify" | "accept" | "reset" => self.trust(name).await?,
+            "safety" | "verify" | "accept" | "reset" => self.trust(name, first).await?,
             "devices" => {
                 for device in self.client.own_devices().await? {
                     let known = if device.known { "" } else { " (with other keys than yours)" };
@@ -509,12 +515,20 @@ impl Terminal {
     }
 
     /// Shows the safety number of the other user, or decides about the other's keys.
-    async fn trust(&self, what: &str) -> Result<()> {
+    async fn trust(&self, what: &str, user: &str) -> Result<()> {
         let peer = {
             let screen = self.screen.borrow();
             screen.as_ref().and_then(|screen| screen.chat.as_ref()?.peer_id.clone())
         };
-        let peer = peer.ok_or("this is no conversation with one user")?;
+        let peer = match peer {
+            None if what == "reset" => {
+                self.client.reset_group(self.chat().id());
+                return Ok(());
+            }
+            None if user.is_empty() => return Err("name a member".into()),
+            Some(peer) if user.is_empty() => peer,
+            _ => UserId::parse(user)?,
+        };
         let number = self.client.safety_number(&peer).await?;
         match what {
             "verify" => self.client.verify(&peer),
@@ -540,7 +554,8 @@ impl Terminal {
             let name = row.title.as_deref().or(row.peer_id.as_ref().map(UserId::as_str)).unwrap_or_default();
             let id = row.conversation_id.as_ref().map_or("new", ConversationId::as_str);
             let line = row.line.as_ref().map_or(String::new(), |line| harmless(&line.text));
-            println!("-- {id} {} ({} unread) {line}", harmless(name), row.unread);
+            let lock = if row.lock == Lock::Plain { "" } else { "🔒 " };
+            println!("-- {id} {lock}{} ({} unread) {line}", harmless(name), row.unread);
         }
         println!("-- {} unread", list.unread);
     }

@@ -57,6 +57,7 @@ pub struct Client {
     #[cfg(feature = "media")]
     is_encrypted: bool,
     pub(crate) me: UserId,
+    has_keys: bool,
 }
 
 impl Client {
@@ -101,6 +102,7 @@ impl Client {
         #[cfg(feature = "media")]
         let is_encrypted = keys.is_some();
         let keyring = keys.map(|keys| keys.keyring(&me, device_id, &mut saved)).transpose()?;
+        let has_keys = keyring.is_some();
         let core = Core::new(Setup { me: me.clone(), timing, keeper, saved, keyring }, fastrand::u64(..));
         let messages = if keeper == Keeper::Store { kept.clone() } else { Kept::default() };
         let driver = Driver { core, kept, messages_max, dialer, command_rx, event_tx, stats_tx };
@@ -115,6 +117,7 @@ impl Client {
             #[cfg(feature = "media")]
             is_encrypted,
             me,
+            has_keys,
         };
         Ok((client, Events { event_rx, command_tx: weak_command_tx, last: None }))
     }
@@ -338,10 +341,11 @@ impl Client {
     /// has the conversation's id. The server creates groups in the order of these calls.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::Storage`] or [`Error::Closed`]: the request is not in the outbox.
+    /// [`Error::Invalid`], [`Error::Config`], [`Error::Storage`] or [`Error::Closed`]: the request is not in the outbox.
+    /// For an encrypted group, [`Sent::stored`] fails with `forbidden` if the server has none.
     pub async fn create(&self, group: NewGroup) -> Result<Sent, Error> {
-        group.check()?;
-        self.request(|client_msg_id| group.request(client_msg_id)).await
+        group.check(self.has_keys)?;
+        self.request(|client_msg_id| group.request(client_msg_id, self.has_keys)).await
     }
 
     /// Adds up to 50 members to a group through the outbox. Later messages to the group are stored after the addition.
@@ -699,6 +703,11 @@ impl Client {
     /// The user no longer has this device. The client removes it from each conversation.
     pub fn remove_device(&self, device_id: DeviceId) {
         self.trust(Trust::Remove(device_id));
+    }
+
+    /// Begins the encryption of a group anew, as [`reset`](Self::reset) does with a user.
+    pub fn reset_group(&self, conversation_id: &ConversationId) {
+        self.trust(Trust::ResetGroup(conversation_id.clone()));
     }
 
     fn trust(&self, trust: Trust) {

@@ -89,11 +89,12 @@ impl Config {
         self
     }
 
-    /// Encrypts direct conversations from end to end. Needs a [`store`](Self::store), and a
+    /// Encrypts direct conversations and new groups from end to end. Needs a [`store`](Self::store), and a
     /// [`device_id`](Self::device_id) that stays the same for the life of the store. The store then keeps all messages,
     /// since no server can return their texts.
     ///
-    /// A message to another user leaves encrypted or not at all. Groups, channels and services stay as they are.
+    /// A message to another user or to an encrypted group leaves encrypted or not at all. Groups that were made in the
+    /// clear, channels and services stay as they are.
     #[must_use]
     pub fn encrypted(mut self, keys: Keys) -> Self {
         (self.keys, self.messages_max) = (Some(keys), usize::MAX);

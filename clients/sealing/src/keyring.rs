@@ -274,6 +274,14 @@ impl Keyring {
         self.advance(&id, now_ms);
     }
 
+    /// Takes that this group was created encrypted: it takes nothing in the clear, and begins with its first message.
+    pub fn created(&mut self, group: &ConversationId) {
+        let seat = self.seats.entry(group.clone()).or_default();
+        if !std::mem::replace(&mut seat.row.encrypted, true) {
+            self.changed.insert(format!("{}{group}", rows::SEAT));
+        }
+    }
+
     /// Returns whether a message in this conversation can be sealed, and begins what is missing.
     pub fn prepare(&mut self, with: impl Into<Party>, now_ms: u64) -> Readiness {
         let id = self.seat_of(with.into());
@@ -289,6 +297,8 @@ impl Keyring {
             if seat.is_idle() && !seat.may_repair(now_ms) {
                 return Readiness::Refused("broken".to_owned());
             }
+        } else if seat.unborn_until > now_ms {
+            return Readiness::Waits;
         } else if seat.group.is_none() {
             seat.row.removed = false;
             seat.look(rows::Aim::Write);

@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pigeonhole_sealing::Lock;
+use pigeonhole_sealing::{Lock, Party};
 use serde::{Deserialize, Serialize};
 use wire::limits::PREVIEW_CHARS_MAX;
 use wire::{
@@ -139,6 +139,7 @@ impl Conversations {
                 let title = (Seq::ZERO, Some(title.as_str().to_owned()));
                 let mut chat = Chat { title, made_at: Some(queued.made_at), ..Chat::new(key, timeline) };
                 chat.standing.begins(request);
+                chat.lock = if request.encrypted { Lock::Sealed } else { Lock::Plain };
                 chat.made_ids = vec![group_id(&self.me, client_msg_id), channel_id(&self.me, client_msg_id)];
                 self.chats.push(chat);
             }
@@ -325,11 +326,15 @@ impl Conversations {
         self.chats.retain(|chat| chat.key != key);
     }
 
-    /// Takes how each direct conversation is encrypted. Returns whether any has changed.
-    pub(crate) fn lock(&mut self, lock_of: impl Fn(&UserId) -> Lock) -> bool {
+    /// Takes how each conversation is encrypted. Returns whether any has changed.
+    pub(crate) fn lock(&mut self, lock_of: impl Fn(Party) -> Lock) -> bool {
         let mut has_changed = false;
         for chat in &mut self.chats {
-            let lock = chat.peer_id.as_ref().map_or(Lock::Plain, &lock_of);
+            let lock = match (&chat.peer_id, &chat.conversation_id) {
+                (Some(peer), _) => lock_of(Party::from(peer)),
+                (None, Some(id)) => lock_of(Party::from(id)),
+                (None, None) => chat.lock,
+            };
             has_changed |= mem::replace(&mut chat.lock, lock) != lock;
         }
         has_changed

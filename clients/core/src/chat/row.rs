@@ -58,7 +58,7 @@ pub struct ChatRow {
     pub typing: Vec<UserId>,
     /// Whether the peer is online, if the app has requested it.
     pub presence: Option<Presence>,
-    /// Whether the conversation is encrypted.
+    /// Whether the conversation or the group is encrypted.
     #[serde(skip_serializing_if = "is_plain")]
     pub lock: Lock,
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 
-use pigeonhole_sealing::Lock;
+use pigeonhole_sealing::{Lock, Party};
 use serde::{Deserialize, Serialize};
 use wire::limits::{INBOX_LIMIT_MAX, MEMBERS_LIMIT_MAX, PRESENCE_USERS_MAX};
 use wire::{
@@ -686,7 +686,7 @@ impl Views {
     }
 
     /// Brings the rows up to how their conversations are encrypted.
-    pub(crate) fn lock(&mut self, lock_of: impl Fn(&UserId) -> Lock) {
+    pub(crate) fn lock(&mut self, lock_of: impl Fn(Party) -> Lock) {
         if let Some(chats) = &mut self.chats {
             self.is_changed |= chats.lock(lock_of);
         }

@@ -221,7 +221,10 @@ impl Core {
             && self.conversations.known().all(|id| self.catch_up.awaited.contains_key(id));
         match inbox.next_cursor {
             Some(cursor) if !enough => self.ask_listing(Some(cursor), now),
-            _ => self.catch_up.stage = Stage::Repairing,
+            _ => {
+                self.catch_up.stage = Stage::Repairing;
+                self.keyring_listed();
+            }
         }
     }
 
@@ -233,6 +236,7 @@ impl Core {
 
     pub(super) fn listing_refused(&mut self) {
         self.catch_up.stage = Stage::Repairing;
+        self.keyring_listed();
         // The client still has to find the entries of the pages that did not come.
         self.catch_up.newest = None;
     }

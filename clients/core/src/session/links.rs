@@ -112,7 +112,7 @@ impl Core {
         self.start_catch_up(now);
         self.watch_again();
         self.presence_again(now);
-        self.keyring_connected();
+        self.keyring_connected(now);
     }
 
     /// At which age a connection is replaced, and by one with which token.

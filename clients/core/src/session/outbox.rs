@@ -319,6 +319,13 @@ impl Core {
         if let Some(ask) = entry.ask {
             self.answer(ask, Ok(answer.clone().into()));
         }
+        if let (Outgoing::Request(Action::Create(request)), Some(stored)) = (&queued.outgoing, &answer.entry) {
+            let encrypted = request.encrypted;
+            self.group_created(&stored.conversation_id, encrypted);
+            if encrypted {
+                self.begin_group(&stored.conversation_id);
+            }
+        }
         let AddResult { entry: Some(stored), added, not_added, .. } = answer else {
             // All of them were members before, or it is a channel that the user has left.
             if let Outgoing::Request(Action::Leave(LeaveRequest { conversation_id, .. })) = &queued.outgoing {

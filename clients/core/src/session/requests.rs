@@ -26,6 +26,8 @@ pub(super) const TRY_MAX: Duration = Duration::from_secs(30);
 
 /// The refusal of what was sealed for another epoch than the conversation's.
 const STALE_EPOCH: &str = "stale_epoch";
+/// The code for a message in the clear to an encrypted conversation.
+const ENCRYPTION_REQUIRED: &str = "encryption_required";
 /// The code for a sealed message while a user who left can still open it.
 pub(super) const REKEY_REQUIRED: &str = "rekey_required";
 
@@ -126,6 +128,10 @@ pub(super) enum Errand {
     Presence(PresenceRequest),
     /// A request of the keyring.
     Keyring(RequestKey, Box<Action>),
+    /// A request for the server's list of features.
+    Features,
+    /// A page of the chat list, for the rows of new groups.
+    Rows(InboxRequest),
     /// A request for entries that the keyring has not taken, although the app has passed them.
     Open(HistoryRequest),
     Call(Box<Call>),
@@ -141,7 +147,8 @@ impl Errand {
             Self::Read { request, .. } => Action::Read(request.clone()),
             Self::Drain(request) => Action::Drain(request.clone()),
             Self::Ping => Action::Ping(PingRequest { features: false }),
-            Self::Listing(request) => Action::Inbox(request.clone()),
+            Self::Features => Action::Ping(PingRequest { features: true }),
+            Self::Listing(request) | Self::Rows(request) => Action::Inbox(request.clone()),
             Self::Repair(request) | Self::Page(request) | Self::Open(request) => Action::History(request.clone()),
             Self::Keyring(_, action) => (**action).clone(),
             Self::Upload(_, request) => Action::Upload((**request).clone()),
@@ -277,10 +284,11 @@ impl Core {
                 Errand::Listing(_) => self.listing_lost(now),
                 Errand::Repair(HistoryRequest { conversation_id, .. }) => self.repair_lost(&conversation_id, now),
                 Errand::Upload(id, _) | Errand::Uploaded(id, _) => self.upload_lost(&id),
-                // `watch_again` and `presence_again` subscribe on another connection.
-                Errand::Watch(_) | Errand::Unwatch(_) | Errand::Presence(_) => {}
+                // Another connection requests the features, and `watch_again` and `presence_again` subscribe on it.
+                Errand::Watch(_) | Errand::Unwatch(_) | Errand::Presence(_) | Errand::Features => {}
                 Errand::Page(HistoryRequest { conversation_id, .. }) => self.page_lost(&conversation_id, now),
                 Errand::Keyring(key, action) => self.sealing.again.push((key, *action)),
+                Errand::Rows(_) => self.rows_lost(),
                 Errand::Open(HistoryRequest { conversation_id, .. }) => self.open_lost(conversation_id),
                 Errand::Call(call) => self.calls.again(*call),
             }
@@ -360,6 +368,8 @@ impl Core {
                 self.presence_came(&request, answer, now);
             }
             Errand::Keyring(key, _) => self.keyring_answered(&key, Ok(result), now),
+            Errand::Features => self.features_came(readable(result)),
+            Errand::Rows(_) => self.rows_came(readable(result), now),
             Errand::Open(request) => {
                 let Some(page) = readable(result) else { return Err(Errand::Open(request)) };
                 self.opened_page(&request.conversation_id, page, now);
@@ -414,6 +424,8 @@ impl Core {
             {
                 self.send_stale(&sending.queued, &problem, now);
             }
+            // The group was sealed meanwhile.
+            Errand::Send(sending) if problem.code == ENCRYPTION_REQUIRED && self.seals_after_all(&sending) => {}
             Errand::Send(sending) => {
                 if sending.keys.is_some() {
                     self.rolled(&sending.queued, Err(&problem));
@@ -421,6 +433,8 @@ impl Core {
                 self.send_refused(&sending.queued, error);
             }
             Errand::Keyring(key, _) => self.keyring_answered(&key, Err(problem), now),
+            Errand::Features => self.features_came(None),
+            Errand::Rows(_) => self.rows_came(None, now),
             Errand::Open(_) => {}
             // The server would refuse it again. The valid entries are applied.
             Errand::Ack(AckRequest { up_to }) => self.acknowledged(&up_to),

@@ -2,18 +2,20 @@
 //! of the log in order, sends its requests, and writes its rows with everything else of the turn.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use pigeonhole_sealing::{Envelope, Lock, Party, Prepared, Readiness, RequestKey, Roll, Sealed, Shown};
 use serde_json::{Value, json};
-use wire::limits::HISTORY_LIMIT_MAX;
+use wire::limits::{HISTORY_LIMIT_MAX, INBOX_LIMIT_MAX};
 use wire::{
-    Action, Attached, ClientMsgId, Conversation, ConversationId, HistoryRequest, HistoryResult, Kind, Message, Problem,
-    Rekeyed, SendResult, Seq, Side, Target, Timestamp, direct_conversation_id,
+    Action, Attached, ClientMsgId, Conversation, ConversationId, HistoryRequest, HistoryResult, InboxRequest,
+    InboxResult, Kind, Message, PingResult, Problem, Rekeyed, SendResult, Seq, Side, Target, Timestamp,
+    direct_conversation_id,
 };
 
 use super::Core;
 use super::own_entries::{Plaintext, own_entry, plaintext};
-use super::requests::{Errand, REKEY_REQUIRED};
+use super::requests::{Errand, REKEY_REQUIRED, Sending};
 use crate::chat::{Found, Load, LoadId};
 use crate::media::{Source, Upload};
 use crate::saved::{Outgoing, Queued, StorageChange};
@@ -44,10 +46,29 @@ pub(super) struct Sealing {
     is_started: bool,
     /// The encrypted conversations of the chat list, in its order.
     met: VecDeque<Party>,
-    /// The groups that are encrypted, by the chat list.
-    groups: BTreeSet<ConversationId>,
-    /// The store's chat list has come.
-    has_rows: bool,
+    /// The groups in the clear, by the server's chat list or an own request.
+    plain: BTreeSet<ConversationId>,
+    /// The groups in the clear by the store, until the server has listed what has changed since.
+    stored_plain: BTreeSet<ConversationId>,
+    is_listed: bool,
+    /// Groups of messages that wait for a row of the chat list.
+    unknown: BTreeSet<ConversationId>,
+    /// Rows are under way.
+    looks_up: bool,
+    look_up_at: Option<Moment>,
+    /// The server's list of features.
+    features: Option<BTreeSet<String>>,
+}
+
+/// After this time, the client looks again for the row of a new group.
+const LOOK_UP_AGAIN: Duration = Duration::from_secs(2);
+const GROUPS: &str = "encryption.groups";
+const REPORTS: &str = "encryption.report";
+
+impl Sealing {
+    fn is_plain(&self, id: &ConversationId) -> bool {
+        self.plain.contains(id) || (self.is_listed && self.stored_plain.contains(id))
+    }
 }
 
 /// The users who may read a request.
@@ -92,6 +113,7 @@ impl Core {
             self.ask(Errand::Keyring(key, Box::new(action)), now);
         }
         self.fetch_due(now);
+        self.look_up_due(now);
     }
 
     /// The user has decided.
@@ -102,15 +124,17 @@ impl Core {
             Trust::Verify(user) => keyring.verify(&user),
             Trust::Accept(user) => keyring.accept(&user),
             Trust::Reset(user) => keyring.reset(&user, now_ms),
+            Trust::ResetGroup(group) => keyring.reset(&group, now_ms),
             Trust::Remove(device) => keyring.remove_device(&device, now_ms),
         }
     }
 
     /// A connection is there.
-    pub(super) fn keyring_connected(&mut self) {
+    pub(super) fn keyring_connected(&mut self, now: Moment) {
         if let Some(keyring) = &mut self.keyring {
             keyring.connected();
             self.find_behind();
+            self.ask(Errand::Features, now);
         }
     }
 
@@ -138,8 +162,9 @@ impl Core {
     }
 
     pub(super) fn keyring_wakes(&self) -> Option<Moment> {
-        let at = self.keyring.as_ref()?.wake_at()?;
-        Some(self.now + std::time::Duration::from_millis(at.saturating_sub(millis(self.wall))))
+        let at = self.keyring.as_ref()?.wake_at();
+        let at = at.map(|at| self.now + Duration::from_millis(at.saturating_sub(millis(self.wall))));
+        at.into_iter().chain(self.sealing.look_up_at).min()
     }
 
     /// Returns what the app gets of an entry. `None`: the client has no encryption.
@@ -244,9 +269,9 @@ impl Core {
         let Some(keyring) = &self.keyring else { return Reader::Any };
         match queued.outgoing.target() {
             Some(Target::Conversation(id)) if id.is_group() => {
-                if keyring.lock(&id) != Lock::Plain || self.sealing.groups.contains(&id) {
+                if keyring.lock(&id) != Lock::Plain {
                     Reader::Of(Party::Conversation(id))
-                } else if self.sealing.has_rows {
+                } else if self.sealing.is_plain(&id) {
                     Reader::Any
                 } else {
                     Reader::Unknown
@@ -267,7 +292,7 @@ impl Core {
         let id = match self.reader_of(queued) {
             Reader::Of(Party::Conversation(id)) => id,
             Reader::Any | Reader::Of(Party::User(_)) => return Form::Clear,
-            Reader::Unknown => return Form::Waits,
+            Reader::Unknown => return self.waits_for_row(queued),
         };
         let Some(keyring) = &mut self.keyring else { return Form::Clear };
         match keyring.roll(&id, &queued.client_msg_id, roll, millis(self.wall)) {
@@ -299,7 +324,10 @@ impl Core {
         let Some(upload) = queued.outgoing.upload() else { return Ok(Some(false)) };
         let is_copy = matches!(upload.source, Source::CopyOf { .. });
         match self.reader_of(queued) {
-            Reader::Unknown => Ok(None),
+            Reader::Unknown => {
+                self.waits_for_row(queued);
+                Ok(None)
+            }
             Reader::Any if is_copy && upload.sealed.is_some() => {
                 let problem = "an encrypted file can't be copied into a conversation in the clear".to_owned();
                 Err(Error::Invalid { field: "copy_of", problem })
@@ -315,15 +343,24 @@ impl Core {
         if let Some(roll) = roll_of(queued) {
             return self.form_of_roll(queued, roll);
         }
+        if let Outgoing::Request(Action::Create(request)) = &queued.outgoing
+            && request.encrypted
+        {
+            return self.form_of_create();
+        }
         let Some(plaintext) = plaintext(&queued.outgoing) else { return Form::Clear };
         let party = match self.reader_of(queued) {
             Reader::Any => return Form::Clear,
             Reader::Of(party) => party,
-            Reader::Unknown => return Form::Waits,
+            Reader::Unknown => return self.waits_for_row(queued),
         };
         let Some(keyring) = &mut self.keyring else { return Form::Clear };
         if let Some(sealed) = keyring.sealed(party.clone(), &queued.client_msg_id) {
             return Form::Sealed(sealed);
+        }
+        // Whether the message needs a digest for reports.
+        if self.sealing.features.is_none() {
+            return Form::Waits;
         }
         match self.prepare(&party) {
             Ok(true) => {}
@@ -396,9 +433,12 @@ impl Core {
         match (self.sealing.loads.remove(&load), found) {
             (None, Found::Start { chats, .. }) => {
                 self.outbox.remember_rows(&chats);
-                let groups = chats.iter().filter(|row| row.encrypted && row.conversation_id.is_group());
-                self.sealing.groups.extend(groups.map(|row| row.conversation_id.clone()));
-                self.sealing.has_rows = true;
+                let groups = chats.iter().filter(|row| row.conversation_id.is_group());
+                let (encrypted, plain): (Vec<_>, Vec<_>) = groups.partition(|row| row.encrypted);
+                self.sealing.stored_plain.extend(plain.into_iter().map(|row| row.conversation_id.clone()));
+                for row in encrypted {
+                    self.group_created(&row.conversation_id, true);
+                }
             }
             (Some((id, seq)), found) => {
                 let messages = if let Found::Window { window, .. } = found { window.messages } else { vec![] };
@@ -434,18 +474,127 @@ impl Core {
 
     /// Takes the rows of the chat list: a conversation that is encrypted needs this device in it.
     pub(super) fn meet(&mut self, row: &Conversation) {
-        if self.keyring.is_none() || !row.encrypted {
+        if self.keyring.is_none() {
             return;
         }
-        if row.conversation_id.is_group() {
-            self.sealing.groups.insert(row.conversation_id.clone());
-            // A group that was created encrypted begins with its first message.
+        let is_group = row.conversation_id.is_group();
+        if is_group {
+            self.group_created(&row.conversation_id, row.encrypted);
+        }
+        if !row.encrypted {
+            return;
+        }
+        if is_group {
+            // A group that was created encrypted begins with a commit of its owner.
             if row.epoch > Some(0) {
                 self.sealing.met.push_back(Party::from(&row.conversation_id));
             }
         } else if let Some(peer) = &row.peer_id {
             self.sealing.met.push_back(Party::from(peer));
         }
+    }
+
+    /// Takes whether a group is encrypted from its start.
+    pub(super) fn group_created(&mut self, id: &ConversationId, is_encrypted: bool) {
+        let Some(keyring) = &mut self.keyring else { return };
+        self.sealing.unknown.remove(id);
+        if is_encrypted {
+            keyring.created(id);
+        } else {
+            self.sealing.plain.insert(id.clone());
+        }
+    }
+
+    /// Begins the encryption of an own group. The members then need no administrator for a first message.
+    pub(super) fn begin_group(&mut self, id: &ConversationId) {
+        if let Some(keyring) = &mut self.keyring {
+            let _ = keyring.prepare(id, millis(self.wall));
+        }
+    }
+
+    /// The server has listed all conversations that have changed while the client had no connection.
+    pub(super) fn keyring_listed(&mut self) {
+        self.sealing.is_listed = true;
+    }
+
+    /// Takes the server's list of features.
+    pub(super) fn features_came(&mut self, result: Option<PingResult>) {
+        let features = result.and_then(|result| result.features).unwrap_or_default();
+        let features: BTreeSet<String> = features.into_iter().collect();
+        if let Some(keyring) = &mut self.keyring {
+            keyring.set_franking(features.contains(REPORTS));
+        }
+        self.sealing.features = Some(features);
+    }
+
+    /// Returns how the request for an encrypted group leaves. Another server would make a group in the clear.
+    fn form_of_create(&self) -> Form {
+        match &self.sealing.features {
+            None if self.keyring.is_some() => Form::Waits,
+            Some(features) if !features.contains(GROUPS) => {
+                let (code, message) = ("forbidden".to_owned(), "the server has no encrypted groups".to_owned());
+                Form::Refused(Error::Refused { code, message })
+            }
+            None | Some(_) => Form::Clear,
+        }
+    }
+
+    /// A message waits for the row of its group, which is new on this device.
+    fn waits_for_row(&mut self, queued: &Queued) -> Form {
+        if let Some(Party::Conversation(id)) = self.party_of(queued) {
+            self.sealing.unknown.insert(id);
+        }
+        Form::Waits
+    }
+
+    /// Requests the chat list for groups that are new on this device.
+    fn look_up_due(&mut self, now: Moment) {
+        let is_early = self.sealing.look_up_at.is_some_and(|at| at > now);
+        if self.sealing.unknown.is_empty() || !self.sealing.is_listed || self.sealing.looks_up || is_early {
+            return;
+        }
+        self.look_up(None, now);
+    }
+
+    fn look_up(&mut self, cursor: Option<String>, now: Moment) {
+        (self.sealing.looks_up, self.sealing.look_up_at) = (true, None);
+        self.ask(Errand::Rows(InboxRequest { limit: INBOX_LIMIT_MAX, cursor, since: None }), now);
+    }
+
+    pub(super) fn rows_came(&mut self, page: Option<InboxResult>, now: Moment) {
+        self.rows_lost();
+        let Some(page) = page else { return self.rows_ended(now) };
+        self.outbox.remember_rows(&page.conversations);
+        for row in page.conversations {
+            self.store(|| Write::Row(row.clone()));
+            self.meet(&row);
+            self.tell(Event::ConversationChanged(row));
+        }
+        match page.next_cursor {
+            _ if self.sealing.unknown.is_empty() => {}
+            Some(cursor) => self.look_up(Some(cursor), now),
+            None => self.rows_ended(now),
+        }
+    }
+
+    fn rows_ended(&mut self, now: Moment) {
+        self.sealing.look_up_at = Some(now + LOOK_UP_AGAIN);
+    }
+
+    pub(super) fn rows_lost(&mut self) {
+        (self.sealing.looks_up, self.sealing.look_up_at) = (false, None);
+    }
+
+    /// The server has refused a message in the clear, since its group was sealed before. Returns whether it leaves sealed.
+    pub(super) fn seals_after_all(&mut self, sending: &Sending) -> bool {
+        let party = self.party_of(&sending.queued);
+        let (Some(keyring), Some(Party::Conversation(id))) = (&mut self.keyring, party) else { return false };
+        if sending.sealed.is_some() || plaintext(&sending.queued.outgoing).is_none() {
+            return false;
+        }
+        keyring.created(&id);
+        self.outbox.unsend(&sending.queued);
+        true
     }
 
     /// Everything that was stored until now has come.

@@ -54,7 +54,7 @@ impl Core {
 
     pub(super) fn show_views(&mut self) {
         if let Some(keyring) = &self.keyring {
-            self.views.lock(|peer| keyring.lock(peer));
+            self.views.lock(|party| keyring.lock(party));
         }
         let changed = self.views.changed(self.now, self.wall);
         self.outputs.extend(changed.into_iter().map(|(view, shown)| Output::Show { view, shown }));

@@ -65,9 +65,10 @@ impl Keyring {
     /// Returns the state of a conversation.
     pub fn lock(&self, with: impl Into<Party>) -> Lock {
         let id = self.id_of(&with.into());
-        let Some(seat) = self.seats.get(&id).filter(|seat| seat.row.sealed_from > 0) else {
-            return Lock::Plain;
-        };
+        let Some(seat) = self.seats.get(&id) else { return Lock::Plain };
+        if seat.row.sealed_from == 0 {
+            return if seat.row.encrypted { Lock::Sealed } else { Lock::Plain };
+        }
         if self.held_in(&id).is_some() {
             return Lock::Changed;
         }

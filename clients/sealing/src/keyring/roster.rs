@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use wire::limits::MEMBERS_LIMIT_MAX;
-use wire::{Action, ConversationId, GroupMember, MembersRequest, MembersResult, Message, System, UserId};
+use wire::{Action, ConversationId, GroupMember, MembersRequest, MembersResult, Message, Role, System, UserId};
 
 use super::Keyring;
 use super::rows;
@@ -21,6 +21,9 @@ pub(super) struct Roster {
     members: BTreeMap<UserId, u64>,
     /// The users who left, and have devices in the group.
     former: BTreeSet<UserId>,
+    /// This user may make the first commit.
+    #[serde(default)]
+    leads: bool,
     /// The last entry that this device has passed.
     #[serde(skip)]
     pub(super) upto: u64,
@@ -51,6 +54,10 @@ impl Roster {
 
     pub(super) fn users(&self) -> impl Iterator<Item = &UserId> {
         self.members.keys()
+    }
+
+    pub(super) fn leads(&self) -> bool {
+        self.leads
     }
 
     pub(super) fn former(&self) -> &BTreeSet<UserId> {
@@ -93,6 +100,11 @@ impl Roster {
     }
 }
 
+/// The first commit is for those who may change the group.
+fn may_begin(role: Role) -> bool {
+    matches!(role, Role::Owner | Role::Admin)
+}
+
 /// Returns the users that a system entry adds, and those that it removes.
 pub(super) fn named(message: &Message) -> (BTreeSet<UserId>, BTreeSet<UserId>) {
     let set = |users: &[UserId]| users.iter().cloned().collect();
@@ -113,6 +125,7 @@ impl Keyring {
     }
 
     pub(super) fn listed_members(&mut self, id: &ConversationId, result: Answer<MembersResult>, now_ms: u64) {
+        let me = self.me().clone();
         let Some(seat) = self.seats.get_mut(id) else { return };
         let mut pages = std::mem::take(&mut seat.pages);
         match result {
@@ -124,9 +137,10 @@ impl Keyring {
                     seat.pages = pages;
                     return;
                 }
+                let leads = pages.found.iter().any(|member| member.user_id == me && may_begin(member.role));
                 let members = pages.found.into_iter().map(|member| (member.user_id, member.joined_seq.value()));
                 let upto = if seat.group.is_some() { seat.row.position } else { 0 };
-                seat.roster = Some(Roster { members: members.collect(), former: BTreeSet::new(), upto });
+                seat.roster = Some(Roster { members: members.collect(), former: BTreeSet::new(), leads, upto });
                 seat.count_strangers();
                 self.changed.insert(format!("{}{id}", rows::ROSTER));
             }
@@ -143,6 +157,12 @@ impl Keyring {
         let is_new = if seat.group.is_some() { seq > seat.row.position } else { true };
         let Some(roster) = seat.roster.as_mut().filter(|roster| is_new && seq > roster.upto) else { return false };
         roster.upto = seq;
+        if let Some(System::RoleChanged { user_id, role }) = &message.system
+            && *user_id == me
+        {
+            roster.leads = may_begin(*role);
+            self.changed.insert(format!("{}{id}", rows::ROSTER));
+        }
         if !roster.follow(message) {
             return false;
         }

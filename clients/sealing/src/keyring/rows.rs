@@ -79,8 +79,12 @@ pub(super) struct SealedRow {
 
 /// The place of this device in a conversation.
 #[derive(Clone, Default, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct SeatRow {
     pub(super) peer: Option<UserId>,
+    /// The group was created encrypted, whether it has begun or not.
+    #[serde(default)]
+    pub(super) encrypted: bool,
     /// The group's state. Left out: the device has no part in the conversation.
     pub(super) state: Option<Bytes>,
     /// The keyring has taken every entry up to this one.

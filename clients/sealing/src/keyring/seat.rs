@@ -32,6 +32,8 @@ pub(super) struct Seat {
     pub(super) not_before: u64,
     /// The user writes: a commit removes who left before.
     pub(super) rekeys: bool,
+    /// Until then, the device waits for the first commit of a member who may make it.
+    pub(super) unborn_until: u64,
     /// How often in a row a join or a birth was stale.
     tries: u32,
 }
@@ -60,8 +62,8 @@ impl Seat {
 
     /// The place of a device that is new: it knows that the conversation is sealed.
     pub(super) fn outside(row: SeatRow) -> Self {
-        let SeatRow { peer, sealed_from, reset_at_ms, .. } = row;
-        Self { row: SeatRow { peer, sealed_from, reset_at_ms, ..SeatRow::default() }, ..Self::default() }
+        let SeatRow { peer, encrypted, sealed_from, reset_at_ms, .. } = row;
+        Self { row: SeatRow { peer, encrypted, sealed_from, reset_at_ms, ..SeatRow::default() }, ..Self::default() }
     }
 
     pub(super) fn row(&self) -> SeatRow {
@@ -179,13 +181,15 @@ impl Seat {
     pub(super) fn joined(&mut self) {
         self.tries = 0;
         self.not_before = 0;
+        self.unborn_until = 0;
     }
 
     pub(super) fn wake_at(&self) -> Option<u64> {
         let repair = || self.row.reset_at_ms.filter(|_| self.row.broken && self.is_idle()).map(|at| at + DAY_MS);
         let refused = self.refused.as_ref().map(|(_, until)| *until);
         let waits = refused.or_else(|| (self.not_before > 0).then_some(self.not_before)).or_else(repair);
-        waits.into_iter().chain(self.files.wake_at()).min()
+        let unborn = (self.unborn_until > 0).then_some(self.unborn_until);
+        waits.into_iter().chain(unborn).chain(self.files.wake_at()).min()
     }
 
     /// Forgets what no longer holds anything up.
@@ -194,6 +198,9 @@ impl Seat {
         self.refused.take_if(|(_, until)| *until <= now_ms);
         if self.not_before <= now_ms {
             self.not_before = 0;
+        }
+        if self.unborn_until <= now_ms {
+            self.unborn_until = 0;
         }
     }
 

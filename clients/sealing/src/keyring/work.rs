@@ -23,6 +23,8 @@ use crate::package::{Asked, Checked};
 pub(super) const NO_KEYS: &str = "no_keys";
 /// A group has at most this number of devices.
 pub(super) const LEAVES_MAX: usize = 200;
+/// After this time, a member who may not begin a group looks again whether it has begun.
+const UNBORN_MS: u64 = 10_000;
 /// The time in which the log comes that shows who left.
 const BEHIND_MS: u64 = 1_000;
 /// The code for bytes that this device can't use.
@@ -210,8 +212,14 @@ impl Keyring {
             Ok(info) => info,
             Err(problem) if matches!(problem.code.as_str(), "gone" | "not_member") && seat.row.sealed_from == 0 => {
                 seat.row.work = Work::Idle;
-                // The conversation is plain. A device begins when its user writes.
-                if aim != Aim::Join {
+                let waits = aim == Aim::Write && seat.roster.as_ref().is_some_and(|roster| !roster.leads());
+                if waits {
+                    // A member who may change the group begins it.
+                    seat.unborn_until = now_ms.saturating_add(UNBORN_MS);
+                    // By then, this user may be such a member.
+                    self.drop_roster(id);
+                } else if aim != Aim::Join {
+                    // The conversation is plain. A device begins when its user writes.
                     self.claim(id, 0, false, now_ms);
                 }
                 return;

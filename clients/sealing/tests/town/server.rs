@@ -256,7 +256,11 @@ impl Server {
                 let cursor = page.last().filter(|_| more).map(|(member, _)| *member);
                 let members: Vec<Value> = page
                     .iter()
-                    .map(|(user, seq)| json!({"user_id": user, "role": "member", "joined_seq": seq}))
+                    .enumerate()
+                    .map(|(place, (user, seq))| {
+                        let role = if place == 0 { "owner" } else { "member" };
+                        json!({"user_id": user, "role": role, "joined_seq": seq})
+                    })
                     .collect();
                 Ok(json!({"members": members, "next_cursor": cursor}))
             }
