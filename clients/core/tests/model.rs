@@ -497,8 +497,8 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0..6_u8).prop_map(Step::Put),
         8 => Just(Step::Handle),
         1 => Just(Step::Read),
-        1 => any::<(Option<bool>, Option<bool>)>().prop_map(|(archived, unread)| {
-            Step::Set(ConversationSettings { archived, unread, ..ConversationSettings::default() })
+        1 => (any::<bool>(), any::<Option<bool>>()).prop_map(|(archived, unread)| {
+            Step::Set(ConversationSettings { archived: Some(archived), unread, ..ConversationSettings::default() })
         }),
         2 => (0..OPENED).prop_map(Step::Show),
         1 => (0..OPENED).prop_map(Step::Hide),
