@@ -37,12 +37,12 @@ impl Access {
         first.ok_or(Refusal::NotMember)
     }
 
-    /// Decides whether the user may upload this kind for this target. `send` decides everything else.
+    /// Decides it by the row alone, which has no epoch of a group.
     ///
     /// # Errors
     /// `not_member`; in a direct conversation also `forbidden`; `encryption_required` where nothing may be in the clear;
     /// `bad_request` where nothing may be sealed.
-    pub fn check_upload(
+    pub(crate) fn check_upload(
         &self,
         user: &UserId,
         target: &Target,

@@ -26,10 +26,11 @@ use domain::{
     Change, ConnectionId, Content, Draft, Entry, Failure, GroupChange, Head, Membership, NewCommit, Sight, sealed_bytes,
 };
 use store::connections::Connection;
-use store::{Store, WarmTable, roster};
+use store::{Store, WarmTable, heads, roster};
 use wire::{
-    Attached, Bytes, Carried, ClientMsgId, CommitRequest, ConversationId, ConversationKind, DeviceId, LeaveRequest,
-    ReadResult, Refusal, Rekeyed, SealedMedia, SendRequest, Seq, ServerEvent, Settings, Timestamp, UserId, WatchResult,
+    Attached, Bytes, Carried, ClientMsgId, CommitRequest, ConversationId, ConversationKind, DeviceId, Kind,
+    LeaveRequest, ReadResult, Refusal, Rekeyed, SealedMedia, SendRequest, Seq, ServerEvent, Settings, Target,
+    Timestamp, UserId, WatchResult,
 };
 
 pub use access::Access;
@@ -121,14 +122,8 @@ impl Actions {
         let CommitRequest { target, client_msg_id, epoch, commit, welcome, group_info, tree, removes } = request;
         let conversation_id = conversation_for(writer.user, &target);
         check_sealable(&conversation_id)?;
-        let commit = NewCommit {
-            epoch,
-            commit: commit.map(|commit| in_frame("commit", *commit)).transpose()?,
-            welcome: welcome.map(|welcome| in_frame("welcome", *welcome)).transpose()?,
-            group_info,
-            tree: in_frame("tree", *tree)?,
-            removes,
-        };
+        let (commit, welcome) = (commit.map(|commit| *commit), welcome.map(|welcome| *welcome));
+        let commit = NewCommit { removes, ..new_commit(epoch, commit, welcome, group_info, *tree)? };
         let kind = conversation_id.kind();
         let content = Content::Commit(Box::new(commit));
         let draft = Draft { conversation_id, sender_id: writer.user.clone(), client_msg_id, content };
@@ -363,6 +358,29 @@ impl Actions {
         access::own(&self.store, user, conversation).await
     }
 
+    /// Decides whether the user may upload this kind for this target, with the access of [`access`](Self::access). `send`
+    /// decides everything else.
+    ///
+    /// # Errors
+    /// `not_member`, `forbidden`, `encryption_required`, `bad_request`, or a service that failed.
+    pub async fn check_upload(
+        &self,
+        access: &Access,
+        user: &UserId,
+        target: &Target,
+        kind: &Kind,
+    ) -> Result<(), Failure> {
+        let encryption = self.limits.encryption;
+        access.check_upload(user, target, kind, encryption)?;
+        if let (Access::Group(_), Target::Conversation(id)) = (access, target)
+            && *kind != Kind::Sealed
+            && encryption.is_on()
+        {
+            heads::get(&self.store, id).await?.ok_or(Refusal::NotMember)?.check_clear(encryption, user)?;
+        }
+        Ok(())
+    }
+
     /// Returns which entries a member, or a former member, sees.
     ///
     /// # Errors
@@ -504,14 +522,24 @@ pub fn check_sealable(conversation: &ConversationId) -> Result<(), Refusal> {
 pub fn commit_of(keys: Option<Box<Rekeyed>>) -> Result<Option<Box<NewCommit>>, Refusal> {
     let Some(keys) = keys else { return Ok(None) };
     let Rekeyed { epoch, commit, welcome, group_info, tree } = *keys;
-    Ok(Some(Box::new(NewCommit {
+    new_commit(epoch, Some(commit), welcome, group_info, tree).map(Box::new).map(Some)
+}
+
+fn new_commit(
+    epoch: u64,
+    commit: Option<Carried>,
+    welcome: Option<Carried>,
+    group_info: Bytes,
+    tree: Carried,
+) -> Result<NewCommit, Refusal> {
+    Ok(NewCommit {
         epoch,
-        commit: Some(in_frame("commit", commit)?),
+        commit: commit.map(|commit| in_frame("commit", commit)).transpose()?,
         welcome: welcome.map(|welcome| in_frame("welcome", welcome)).transpose()?,
         group_info,
         tree: in_frame("tree", tree)?,
         removes: vec![],
-    })))
+    })
 }
 
 fn in_frame(field: &str, carried: Carried) -> Result<Bytes, Refusal> {

@@ -44,7 +44,7 @@ async fn new(deps: &Deps, user: &UserId, announced: NewUpload, line: &mut EventL
     check_parts(bytes, &sha256, &parts)?;
     let conversation_id = line.conversation_id.insert(conversation_for(user, &target)).clone();
     let access = deps.actions.access(user, &conversation_id).await?;
-    access.check_upload(user, &target, &kind, deps.actions.limits.encryption)?;
+    deps.actions.check_upload(&access, user, &target, &kind).await?;
     count(deps, user, bytes).await?;
     let now = deps.actions.clock.now();
     let mut row = MediaRow {
@@ -130,7 +130,7 @@ async fn copy(
     let carried = message.filter(|message| message.deleted.is_none()).and_then(|message| message.media.as_ref());
     let from = carried.ok_or(Refusal::Gone)?.media_id();
     let from = media::get(&deps.actions.store, from).await?.ok_or(Refusal::Gone)?;
-    access.check_upload(user, target, &from.kind, deps.actions.limits.encryption)?;
+    deps.actions.check_upload(&access, user, target, &from.kind).await?;
     count(deps, user, from.bytes).await?;
     let now = deps.actions.clock.now();
     let row = MediaRow {

@@ -119,7 +119,12 @@ async fn an_upload_is_as_secret_as_its_conversation() {
     assert_eq!(told(&bench, "alice", to_carol).await, problem);
     let group = json!({"action": "create", "client_msg_id": "g1", "title": "Trip", "members": ["bob"]});
     let group = bench.ok("alice", group).await["conversation_id"].clone();
-    bench.ok("alice", with(upload(), "conversation_id", group)).await;
+    bench.ok("alice", with(upload(), "conversation_id", group.clone())).await;
+    bench.ok("alice", with(image(), "conversation_id", group)).await;
+    let sealed = json!({"action": "create", "client_msg_id": "g2", "title": "Trip", "members": [], "encrypted": true});
+    let sealed = bench.ok("alice", sealed).await["conversation_id"].clone();
+    assert_eq!(bench.refused("alice", with(image(), "conversation_id", sealed.clone())).await, "encryption_required");
+    bench.ok("alice", with(upload(), "conversation_id", sealed)).await;
     assert_eq!(bench.refused("carol", upload()).await, "not_member");
 }
 
