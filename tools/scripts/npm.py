@@ -33,7 +33,7 @@ LAUNCHER = ROOT / "tools/pigeonhole/npm"
 PROGRAM = "pigeonhole.exe" if os.name == "nt" else "pigeonhole"
 PROGRAM_PACKED_BYTES_MAX = 30_000_000
 # By package: its folder, and the most bytes that its exports have in a bundle, compressed, without its peers.
-CLIENTS = {"@pigeonhole/client": ("clients/web", 51_100), "@pigeonhole/react": ("clients/react", 3_000)}
+CLIENTS = {"@pigeonhole/client": ("clients/web", 51_300), "@pigeonhole/react": ("clients/react", 3_000)}
 FIRST_LINE_S_MAX = 2
 # Windows finds `npm.cmd` by its whole path only.
 NPM = shutil.which("npm")

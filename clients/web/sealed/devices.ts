@@ -1,7 +1,7 @@
 // Devices of users in one chat: clients of the web, and programs of the Rust client, which are chats in a terminal.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -19,6 +19,10 @@ export interface Device {
   say(text: string): Promise<void>;
   /** Resolves once the device shows this text, as an encrypted message. */
   shows(text: string): Promise<void>;
+  /** Sends a file, and returns the place of its message, if the device knows it. */
+  sendFile(bytes: Buffer, caption: string): Promise<number>;
+  /** Downloads the file of the message with this place or this caption. */
+  fileOf(seq: number, caption: string): Promise<Buffer>;
   /** Resolves once the device has joined, once more with each call. */
   joined(): Promise<void>;
   /** Resolves once the device has no part any more. */
@@ -86,6 +90,22 @@ export class WebDevice implements Device {
     return this.#until(({ items }) => items.some((it) => it.type === "message" && it.isSealed && it.body === text));
   }
 
+  async sendFile(bytes: Buffer, caption: string): Promise<number> {
+    const sent = await this.#chat.sendFile({
+      blob: new Blob([new Uint8Array(bytes)]),
+      kind: "file",
+      name: "a.bin",
+      body: caption,
+    });
+    return (await sent.stored).seq;
+  }
+
+  async fileOf(_: number, caption: string): Promise<Buffer> {
+    const item = this.#view.items.find((item) => item.type === "message" && item.body === caption);
+    const media = item?.type === "message" ? item.media : undefined;
+    return Buffer.from(await (await this.#client.download({ kind: "file", media })).arrayBuffer());
+  }
+
   joined(): Promise<void> {
     return this.#until(({ chat }) => chat?.lock === "sealed");
   }
@@ -145,6 +165,7 @@ export class TerminalDevice implements Device {
   #process: ChildProcess;
   #lines: string[] = [];
   #looks = 0;
+  #folder: string;
   /** How often a caller has waited for a join. */
   #joins = 0;
   #waiting = new Set<() => void>();
@@ -155,7 +176,7 @@ export class TerminalDevice implements Device {
     writeFileSync(file, Buffer.from(keys.export()).toString("base64"));
     const url = `${server.url.replace("http", "ws")}/v1`;
     const words = ["--store", join(folder, `${name}.store`), "--encrypted", file, user, peer, url];
-    const device = new TerminalDevice(user, `terminal-${name}`, spawn(CHAT, words));
+    const device = new TerminalDevice(user, `terminal-${name}`, spawn(CHAT, words), folder);
     await device.#prints((line) => line === "-- connected");
     const isListed = () => device.#lines.some((line) => line.startsWith(`-- ${device.name}`));
     for (let asked = 1; !isListed(); asked += 1) {
@@ -166,7 +187,8 @@ export class TerminalDevice implements Device {
     return device;
   }
 
-  private constructor(user: string, name: string, process: ChildProcess) {
+  private constructor(user: string, name: string, process: ChildProcess, folder: string) {
+    this.#folder = folder;
     this.user = user;
     this.name = name;
     this.#process = process;
@@ -208,7 +230,22 @@ export class TerminalDevice implements Device {
   }
 
   shows(text: string): Promise<void> {
-    return this.#prints((line) => /^#\d+ /.test(line) && line.split(" (")[0]?.endsWith(`🔒 ${text}`) === true);
+    // A file is named before its caption.
+    const shown = (line: string) => line.split(" (")[0]?.replace(/\[.*\] /, "");
+    return this.#prints((line) => /^#\d+ /.test(line) && shown(line)?.endsWith(`🔒 ${text}`) === true);
+  }
+
+  async sendFile(bytes: Buffer, caption: string): Promise<number> {
+    const path = join(this.#folder, `${this.name}-sent`);
+    writeFileSync(path, bytes);
+    this.#type(`/send ${path} ${caption}`);
+    return 0;
+  }
+
+  async fileOf(seq: number): Promise<Buffer> {
+    const path = join(this.#folder, `${this.name}-saved`);
+    await this.#answers(`/save ${seq} ${path}`);
+    return readFileSync(path);
   }
 
   joined(): Promise<void> {

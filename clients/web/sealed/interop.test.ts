@@ -84,6 +84,24 @@ it.each([
   await heard(joiner, [creator, joiner]);
 });
 
+it("a file goes from the web to Rust and back", async () => {
+  const [one, other] = await owners("sender", "receiver");
+  const web = await device("web", one);
+  const rust = await device("rust", other);
+  await heard(web, [web, rust]);
+  // Of more than one segment.
+  const bytes = Buffer.from(Uint8Array.from({ length: 2_500_000 }, (_, place) => place % 251));
+  const seq = await web.sendFile(bytes, "from the web");
+  await rust.shows("from the web");
+  expect((await rust.fileOf(seq, "from the web")).equals(bytes)).toBe(true);
+  await rust.sendFile(bytes.subarray(1), "from Rust");
+  await web.shows("from Rust");
+  expect((await web.fileOf(0, "from Rust")).equals(bytes.subarray(1))).toBe(true);
+  // The sender has it too.
+  expect((await web.fileOf(0, "from the web")).equals(bytes)).toBe(true);
+  expect([...web.unreadable(), ...rust.unreadable()]).toEqual([]);
+});
+
 it("a random walk loses nothing", { timeout: 20_000 + STEPS * 5_000 }, async () => {
   let state = SEED;
   const random = (below: number) => {

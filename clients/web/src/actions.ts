@@ -1,5 +1,6 @@
 // The requests of an app.
 
+import type { Encryption } from "./config.ts";
 import { Downloads } from "./downloads.ts";
 import { canonicalEmoji } from "./emoji.ts";
 import type { Engine } from "./engine.ts";
@@ -50,10 +51,12 @@ export class Actions {
   /** @internal */
   readonly engine: Engine;
   #downloads: Downloads;
+  #encryption: Encryption | undefined;
 
   /** @internal */
-  constructor(engine: Engine) {
+  constructor(engine: Engine, encryption?: Encryption) {
     this.engine = engine;
+    this.#encryption = encryption;
     this.#downloads = new Downloads((ids) => this.#call({ action: "download", media_ids: ids }));
   }
 
@@ -81,6 +84,7 @@ export class Actions {
   async sendMedia(target: Target, draft: MediaDraft): Promise<Sent> {
     const info = infoOf(draft);
     const { sha256, parts } = await digestsOf(draft.blob);
+    const sealed = await this.#encryption?.sealFile(draft.blob);
     const { blob, kind, body = "", replyTo, mentions } = draft;
     return this.#queue({
       clientMsgId: uuid(),
@@ -88,7 +92,7 @@ export class Actions {
       body,
       ...(replyTo === undefined ? {} : { replyTo }),
       ...(mentions === undefined ? {} : { mentions }),
-      media: { source: { file: blob }, kind, ...info, sha256, ...(parts ? { parts } : {}) },
+      media: { source: { file: blob }, kind, ...info, sha256, ...(parts && { parts }), ...(sealed && { sealed }) },
     });
   }
 
@@ -125,7 +129,8 @@ export class Actions {
    * code of the protocol; `closed`.
    */
   download(message: Pick<Message, "kind" | "media">, signal?: AbortSignal): Promise<Blob> {
-    return this.#downloads.download(message, signal);
+    const download = (carrier: typeof message) => this.#downloads.download(carrier, signal);
+    return this.#encryption?.openFile(message, download) ?? download(message);
   }
 
   /** As `send`, to the direct conversation with this user. */

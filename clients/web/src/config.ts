@@ -1,7 +1,8 @@
 // Where to connect, as which user, and how long to wait for what.
 
 import { PigeonholeError } from "./errors.ts";
-import { limits } from "./frames.ts";
+import { limits, type Message } from "./frames.ts";
+import type { SealedFile } from "./saved.ts";
 import type { Storage } from "./store/database.ts";
 
 /**
@@ -42,10 +43,16 @@ export interface Config {
   encrypted?: Encryption;
 }
 
+type Carrier = Pick<Message, "kind" | "media">;
+
 /** The maker of a session with encryption: `Keys`. */
 export interface Encryption {
   /** Returns a session for these options. @internal */
   session(options: never, deviceId: string): unknown;
+  /** Makes a key for a file. @internal */
+  sealFile(file: Blob): Promise<SealedFile>;
+  /** Opens the file of a message, which `download` fetches. @internal */
+  openFile(message: Carrier, download: (message: Carrier) => Promise<Blob>): Promise<Blob>;
 }
 
 export type OpenSocket = (url: string, protocols: string[]) => Socket;

@@ -3,7 +3,7 @@
 import { Actions, type Sent } from "./actions.ts";
 import type { Filter } from "./chat/conversations.ts";
 import { Chat } from "./chat.ts";
-import type { Config } from "./config.ts";
+import type { Config, Encryption } from "./config.ts";
 import type { App } from "./driver.ts";
 import { type Engine, LocalEngine } from "./engine.ts";
 import { PigeonholeError } from "./errors.ts";
@@ -29,7 +29,7 @@ import { type Changing, ChatList, OpenViews } from "./view.ts";
  */
 export async function open(config: Config): Promise<Pigeonhole> {
   const events = new Events();
-  return new Pigeonhole(await engineOf(config, events), events);
+  return new Pigeonhole(await engineOf(config, events), events, config.encrypted);
 }
 
 async function engineOf(config: Config, app: App): Promise<Engine> {
@@ -72,10 +72,10 @@ export class Pigeonhole {
   #peers = new Map<string, string>();
 
   /** @internal */
-  constructor(engine: Engine, events: Events) {
+  constructor(engine: Engine, events: Events, encryption?: Encryption) {
     this.engine = engine;
     this.userId = engine.me;
-    this.#actions = new Actions(engine);
+    this.#actions = new Actions(engine, encryption);
     this.#views = new OpenViews(engine);
     this.#events = events;
     this.connection = events.connection;

@@ -107,7 +107,7 @@ export function carried({ media: upload }: Pick<QueuedMessage, "media">): Pick<S
   if (!upload) {
     return { kind: "text" };
   }
-  const { source: _, parts: __, kind, media_id = "", ...info } = upload;
+  const { source: _, parts: __, sealed: ___, kind, media_id = "", ...info } = upload;
   return { kind, media: { media_id, ...info } };
 }
 

@@ -1,7 +1,7 @@
 // The data that survives a reload: the requests without a reply, and the mark of each conversation.
 
 import type { Request } from "./frames.ts";
-import type { MediaInfo, MediaKind } from "./media.ts";
+import type { Digests, MediaInfo, MediaKind } from "./media.ts";
 
 /** The recipient of a message: a user, whose direct conversation the first message creates, or a known conversation. */
 export type Target = { to: string } | { conversation_id: string };
@@ -47,8 +47,16 @@ export interface Upload extends MediaInfo {
   kind: MediaKind;
   /** The digest of each part, for a large file. */
   parts?: string[];
+  /** For an encrypted conversation. */
+  sealed?: SealedFile;
   /** The server's id of the file, once known. */
   media_id?: string;
+}
+
+/** The key of a file, and the digests of its ciphertext. */
+export interface SealedFile extends Digests {
+  /** Base64. */
+  key: string;
 }
 
 /** One thing to remember. */

@@ -4,6 +4,7 @@ import type { Lock } from "./chat/row.ts";
 import type { Encryption } from "./config.ts";
 import { PigeonholeError } from "./errors.ts";
 import type { OpenedChange, Unreadable } from "./events.ts";
+import { openFile, sealFile } from "./files.ts";
 import type { Message } from "./frames.ts";
 import type { Pigeonhole } from "./pigeonhole.ts";
 import type { Keyring, Opened } from "./session/keyring.ts";
@@ -60,6 +61,12 @@ export class Keys implements Encryption {
   export(): Uint8Array {
     return this.#seed.slice();
   }
+
+  /** @internal */
+  readonly sealFile = sealFile;
+
+  /** @internal */
+  readonly openFile = openFile;
 
   /** @internal */
   session(options: SessionOptions, deviceId: string): Session {

@@ -17,9 +17,9 @@ export interface PutRequest {
 
 /** Uploads the bytes and returns the result, once it is certain. */
 export async function put(request: PutRequest): Promise<PutEnd> {
-  const { file, offset, bytes, headers } = request.put;
+  const { file, offset, bytes, headers, sealed } = request.put;
   const sent = Object.entries(headers).filter(([name]) => !OWN_HEADERS.includes(name.toLowerCase()));
-  const part = file.slice(offset, offset + bytes);
+  const part = await (sealed?.() ?? file.slice(offset, offset + bytes));
   // `fetch` reports no progress of an upload.
   const way = typeof XMLHttpRequest === "undefined" ? putByFetch : putByXhr;
   // The platform throws for an invalid URL or header. No response comes then, either.

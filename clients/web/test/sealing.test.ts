@@ -3,8 +3,10 @@
 import { expect, it } from "vitest";
 import { defaultTiming } from "../src/config.ts";
 import type { ClientEvent, Notice, UnreadableMessage } from "../src/events.ts";
+import { sealFile } from "../src/files.ts";
 import type { Conversation, Message, Problem, Request, System } from "../src/frames.ts";
 import { directConversationId } from "../src/made-ids.ts";
+import { digestsOf } from "../src/media.ts";
 import { nothingSaved, type Saved } from "../src/saved.ts";
 import type { Step } from "../src/session/core.ts";
 import type { Change, Envelope, Keyring, Opened, Party, Prepared, Readiness, Sealed } from "../src/session/keyring.ts";
@@ -97,7 +99,9 @@ class FakeKeyring implements Keyring {
 
   seal(_: Party, clientMsgId: string, { kind, body, fields }: Envelope): Sealed {
     const bytes = Buffer.from(JSON.stringify({ kind, body, fields })).toString("hex");
-    const sealed = { epoch: this.epoch, body: bytes, silent: kind !== "text" };
+    const { media_id } = (fields.media ?? {}) as { media_id?: string };
+    const silent = kind !== "text" && kind !== "file";
+    const sealed = { epoch: this.epoch, body: bytes, silent, ...(media_id === undefined ? {} : { media_id }) };
     this.#sealed.set(clientMsgId, sealed);
     this.#changes.push([clientMsgId, bytes]);
     return sealed;
@@ -259,7 +263,7 @@ it("nothing of a plain group, a service or a delete is sealed", () => {
   ]);
 });
 
-it("a file for a user is refused before any byte of it leaves", () => {
+it("a file for a user is refused if it has no key, before any byte of it leaves", () => {
   const { session } = chatting();
   const file = new Blob(["bytes"]);
   const media = { source: { file }, kind: "file", mime: "text/plain", bytes: 5, sha256: "x" } as const;
@@ -273,6 +277,40 @@ it("a file for a user is refused before any byte of it leaves", () => {
   expect(frames).toEqual([]);
   const codes = told.flatMap((event) => (event.type === "failed" ? [event.error.code] : []));
   expect(codes).toEqual(["encryption_required", "encryption_required"]);
+});
+
+it("a file for a user leaves as its ciphertext, and its key in the envelope", async () => {
+  const { session } = chatting();
+  const file = new Blob(["bytes"]);
+  const sealed = await sealFile(file);
+  const info = { kind: "file", mime: "text/plain", bytes: 5, name: "a.txt" } as const;
+  const media = { source: { file }, ...info, sha256: "x", sealed };
+  session.keep({ clientMsgId: "f1", target: { to: "bob" }, body: "look", media }, undefined, 0);
+  const asked = turn(session);
+  expect(asked.frames).toEqual([
+    { action: "upload", to: "bob", kind: "sealed", bytes: 272, sha256: sealed.sha256, id: expect.any(String) },
+  ]);
+  reply(session, idOf(asked, "upload"), {
+    media_id: "m_1",
+    url: "https://there",
+    headers: {},
+    expires_at: "2027-01-01T00:00:00.000Z",
+  });
+  const [put] = turn(session).outputs.flatMap((output) => (output.do === "put" ? [output.put] : []));
+  const leaves = await put?.sealed?.();
+  expect((await digestsOf(leaves ?? new Blob())).sha256).toBe(sealed.sha256);
+  session.putEnded("f1", 200, 0);
+  reply(session, idOf(turn(session), "uploaded"), { media_id: "m_1", bytes: 272, mime: "application/octet-stream" });
+  const { kind, ...named } = info;
+  const fields = { media: { media_id: "m_1", ...named, sha256: sealed.sha256, key: sealed.key } };
+  const [frame] = turn(session).frames;
+  expect(frame).toMatchObject({ action: "send", kind: "sealed", media: { media_id: "m_1" } });
+  const { body } = frame as Extract<Request, { action: "send" }>;
+  expect(JSON.parse(Buffer.from(body, "hex").toString())).toMatchObject({ kind, body: "look", fields });
+  reply(session, frame?.id ?? "", stored(2));
+  const { told } = turn(session);
+  const own = told.flatMap((event) => (event.type === "message" ? [event.message] : []));
+  expect(own).toEqual([expect.objectContaining({ kind: "file", body: "look", media: fields.media })]);
 });
 
 it("the text of an own message stays in the outbox until its place in the log has come", () => {

@@ -77,6 +77,8 @@ export interface Put {
   bytes: number;
   url: string;
   headers: Record<string, string>;
+  /** Makes the bytes that leave, if they are not those of the file. */
+  sealed?: () => Promise<Blob>;
 }
 
 export class Core {

@@ -14,6 +14,8 @@ export interface Sealed {
   /** Base64. */
   body: string;
   silent: boolean;
+  /** The upload of its file. */
+  media_id?: string;
 }
 
 export type Readiness = "ready" | "waits" | { held: string } | { refused: string };

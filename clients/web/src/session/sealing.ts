@@ -6,6 +6,7 @@
 import type { Lock } from "../chat/row.ts";
 import { PigeonholeError } from "../errors.ts";
 import { type Notice, type State, type Unreadable, type UnreadableMessage, whyUnreadable } from "../events.ts";
+import { sealedBytes, sealedPart } from "../files.ts";
 import {
   type Conversation,
   type HistoryResult,
@@ -17,9 +18,9 @@ import {
 } from "../frames.ts";
 import { directConversationId } from "../made-ids.ts";
 import { isChange, isChannel, isGroup, isService, kindOf, readHistory, requestFor } from "../protocol.ts";
-import type { StorageChange, StoringRequest } from "../saved.ts";
+import type { Queued, QueuedMessage, StorageChange, StoringRequest } from "../saved.ts";
 import type { Found, Load, LoadId, Write } from "../store/types.ts";
-import type { LinkId, Step } from "./core.ts";
+import type { LinkId, Output, Step } from "./core.ts";
 import type { Envelope, Keyring, Opened, Party, Sealed } from "./keyring.ts";
 import { ownEntry } from "./outbox.ts";
 import { type Asker, Requests } from "./requests.ts";
@@ -38,6 +39,9 @@ type Content = Extract<StoringRequest, { action: "send" | "edit" | "react" }>;
 /** A change of a group's members, which can need a commit. */
 type Roll = Extract<StoringRequest, { action: "add" | "remove" }>;
 type Upload = Extract<Request, { action: "upload" }>;
+
+/** Where a request goes. */
+type Place = { to?: string | undefined } | { conversation_id?: string | undefined };
 
 /** A request that has not left yet. */
 interface Waiting {
@@ -238,15 +242,30 @@ export class SealedSession extends Session {
 
   /** Takes a request that can need the keyring. Returns `false` if it leaves as it is. */
   hold(request: Request, asker: Asker, lostUntil: number): boolean {
-    if (!needsKeys(request) || this.#readerOf(request) === "all") {
+    if (!needsKeys(request) || this.#readerOf(this.#placeOf(request)) === "all") {
       return false;
     }
     this.#waiting.push({ request, asker, lostUntil });
     return true;
   }
 
-  /** Returns who alone may read a request. `undefined`: not known yet. */
-  #readerOf(request: Content | Roll | Upload): Party | "all" | undefined {
+  /** Returns where a request goes. An upload that goes on names its file alone. */
+  #placeOf(request: Content | Roll | Upload): Place {
+    return request.action === "upload" ? (this.#fileOf(request)?.target ?? {}) : request;
+  }
+
+  /** Returns the message of an upload. */
+  #fileOf(request: Upload): QueuedMessage | undefined {
+    const { media_id, sha256, copy_of } = request as { media_id?: string; sha256?: string; copy_of?: object };
+    const isIt = ({ media }: QueuedMessage) =>
+      media_id === undefined
+        ? media?.sha256 === sha256 || (media && "copy_of" in media.source && media.source.copy_of === copy_of)
+        : media?.media_id === media_id;
+    return this.outbox.waiting().find((queued): queued is QueuedMessage => "body" in queued && isIt(queued) === true);
+  }
+
+  /** Returns who alone may read what goes there. `undefined`: not known yet. */
+  #readerOf(request: Place): Party | "all" | undefined {
     const id = "conversation_id" in request ? request.conversation_id : undefined;
     if (id !== undefined && isGroup(id)) {
       return this.#readLock(id) === "plain" ? (this.#groups.has(id) ? "all" : undefined) : { conversation: id };
@@ -254,7 +273,7 @@ export class SealedSession extends Session {
     if (id !== undefined && isChannel(id)) {
       return "all";
     }
-    const peer = "to" in request ? request.to : this.#peers.get(id ?? "");
+    const peer = "to" in request && request.to !== undefined ? request.to : this.#peers.get(id ?? "");
     if (peer === undefined) {
       return undefined;
     }
@@ -279,16 +298,17 @@ export class SealedSession extends Session {
   #sendWaiting(): void {
     for (const waiting of this.#waiting.splice(0)) {
       const { request, asker, lostUntil } = waiting;
-      const reader = this.#readerOf(request);
+      const place = this.#placeOf(request);
+      const reader = this.#readerOf(place);
       if (reader === undefined) {
         this.#waiting.push(waiting);
-        if ("conversation_id" in request && isGroup(request.conversation_id ?? "") && this.#hasRows) {
+        if ("conversation_id" in place && isGroup(place.conversation_id ?? "") && this.#hasRows) {
           this.#askRows();
         }
       } else if (reader === "all") {
         this.requests.askClear(request, asker, lostUntil);
       } else if (request.action === "upload") {
-        asker.refused(new PigeonholeError("encryption_required", "files can't be encrypted yet"));
+        this.#sendFile(waiting, request);
       } else if (isRoll(request)) {
         this.#sendRoll(waiting, request);
       } else {
@@ -316,7 +336,7 @@ export class SealedSession extends Session {
           for (const row of conversations) {
             this.store({ row });
           }
-          const isMissing = ({ request }: Waiting) => this.#readerOf(request) === undefined;
+          const isMissing = ({ request }: Waiting) => this.#readerOf(this.#placeOf(request)) === undefined;
           if (next_cursor !== null && this.#waiting.some(isMissing)) {
             this.#askRows(next_cursor);
           } else {
@@ -333,14 +353,55 @@ export class SealedSession extends Session {
   /** The chat list has no row of these groups, so the user is no member. The server refuses the requests. */
   #endRows(): void {
     for (const { request } of this.#waiting) {
-      const id = "conversation_id" in request ? (request.conversation_id ?? "") : "";
+      const place = this.#placeOf(request);
+      const id = "conversation_id" in place ? (place.conversation_id ?? "") : "";
       if (isGroup(id) && !this.#groups.has(id)) {
         this.#groups.set(id, undefined);
       }
     }
   }
 
-  #sendContent(party: Party, waiting: Waiting, request: Content): void {
+  /** Announces the ciphertext of a file. */
+  #sendFile({ asker, lostUntil }: Waiting, request: Upload): void {
+    const queued = this.#fileOf(request);
+    const media: (QueuedMessage["media"] & { key?: string }) | undefined = queued?.media;
+    const { sealed, bytes = 0 } = media ?? {};
+    if (!queued || (!sealed && media?.key === undefined)) {
+      asker.refused(new PigeonholeError("encryption_required", "the file has no key: send it again"));
+      return;
+    }
+    if (!sealed || "media_id" in request) {
+      this.requests.askClear(request, asker, lostUntil);
+      return;
+    }
+    const { sha256, parts = [] } = sealed;
+    const announced = { kind: "sealed", bytes: sealedBytes(bytes), sha256, ...(parts.length > 0 ? { parts } : {}) };
+    this.requests.askClear({ action: "upload", ...queued.target, ...announced } as Upload, asker, lostUntil);
+  }
+
+  /** What leaves of a file of an encrypted conversation is its ciphertext. */
+  override output(output: Output): void {
+    if (output.do !== "put") {
+      super.output(output);
+      return;
+    }
+    const queued = this.outbox.waiting().find(({ clientMsgId }) => clientMsgId === output.id);
+    const { target, media } = (queued ?? {}) as Partial<QueuedMessage>;
+    const { put } = output;
+    if (!target || !media?.sealed || this.#readerOf(target) === "all") {
+      super.output(output);
+      return;
+    }
+    const { key } = media.sealed;
+    // The whole file, or a part of the ciphertext.
+    const bytes = put.bytes === media.bytes ? sealedBytes(media.bytes) : put.bytes;
+    const sealed = () => sealedPart(put.file, key, put.offset, bytes);
+    super.output({ ...output, put: { ...put, sealed } });
+  }
+
+  #sendContent(party: Party, waiting: Waiting, asked: Content): void {
+    const queued = this.outbox.waiting().find(({ clientMsgId }) => clientMsgId === asked.client_msg_id);
+    const request = withKey(asked, queued);
     const sealed = this.#seal(party, request);
     if (sealed === undefined) {
       this.#waiting.push(waiting);
@@ -358,8 +419,8 @@ export class SealedSession extends Session {
     if (known) {
       return known;
     }
-    if (request.action === "send" && request.media) {
-      return new PigeonholeError("encryption_required", "files can't be encrypted yet");
+    if (request.action === "send" && request.media && !("key" in request.media)) {
+      return new PigeonholeError("encryption_required", "the file has no key: send it again");
     }
     const readiness = this.#keyring.prepare(party, this.#nowMs);
     if (typeof readiness === "object" && "refused" in readiness) {
@@ -376,11 +437,12 @@ export class SealedSession extends Session {
   #send(party: Party, waiting: Waiting, request: Content, sealed: Sealed): void {
     const { asker, lostUntil } = waiting;
     const { client_msg_id } = request;
-    const { epoch, body, silent } = sealed;
+    const { epoch, body, silent, media_id } = sealed;
     const own: Own = { party, request, sealed, toldAt: undefined, isDone: false };
     this.#own.set(client_msg_id, own);
     const target = "to" in request ? { to: request.to } : { conversation_id: request.conversation_id };
-    const bytes = { kind: "sealed", epoch, body, ...(silent ? { silent } : {}) } as const;
+    const media = media_id === undefined ? {} : { media: { media_id } };
+    const bytes = { kind: "sealed", epoch, body, ...(silent ? { silent } : {}), ...media } as const;
     this.requests.askClear(
       { action: "send", ...target, client_msg_id, ...bytes },
       {
@@ -518,7 +580,10 @@ export class SealedSession extends Session {
     if (request.action === "send" && request.mentions) {
       fields.mentions = request.mentions;
     }
-    const kind = { send: "text", edit: "edit", react: "reaction" }[request.action];
+    if (request.action === "send" && request.media) {
+      fields.media = request.media;
+    }
+    const kind = request.action === "send" ? request.kind : { edit: "edit", react: "reaction" }[request.action];
     return { kind, body, at, after, fields };
   }
 
@@ -646,7 +711,7 @@ export class SealedSession extends Session {
 
   #queued(id: string): StoringRequest | undefined {
     const queued = this.outbox.waiting().find(({ clientMsgId }) => clientMsgId === id);
-    return queued && requestFor(queued);
+    return queued && withKey(requestFor(queued), queued);
   }
 
   /** The app has an own entry: nothing of it need be kept, once the server has replied. */
@@ -702,6 +767,8 @@ export class SealedSession extends Session {
       // Without a part in the conversation, no entry need come in its order.
       const passed = Math.max(this.conversations.shown(id), this.#keyring.position(id) ?? Number.POSITIVE_INFINITY);
       for (const [at, message] of page.messages.entries()) {
+        // A file has its key in the ciphertext alone.
+        delete (message.media as { key?: string } | undefined)?.key;
         if (message.kind === "sealed") {
           page.messages[at] = unreadable(message, message.seq <= passed ? "before_join" : "later");
         } else if (message.kind === "commit" || message.commit !== undefined) {
@@ -825,6 +892,16 @@ function needsKeys(request: Request): request is Content | Roll | Upload {
 
 function isContent(request: Request): request is Content {
   return request.action === "send" || request.action === "edit" || request.action === "react";
+}
+
+/** Returns a message with the key and the ciphertext's digest of its file. */
+function withKey<R extends StoringRequest>(request: R, queued: Queued | undefined): R {
+  const sealed = queued && "body" in queued ? queued.media?.sealed : undefined;
+  if (!sealed || request.action !== "send" || !request.media) {
+    return request;
+  }
+  const { key, sha256 } = sealed;
+  return { ...request, media: { ...request.media, sha256, key } };
 }
 
 function isRoll(request: Request): request is Roll {
