@@ -1,11 +1,13 @@
 // The end-to-end encryption in a browser. `just wasm` builds the encryption, and runs these tests.
 
 import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { describe, expect } from "vitest";
 import { findIn } from "./axe.ts";
 import { Pane } from "./pane.ts";
+import { png } from "./png.ts";
 import { Stage, screenshot, sideBySide, test } from "./stage.ts";
 
 const stage = new Stage({ reducedMotion: "reduce" });
@@ -152,6 +154,25 @@ describe.runIf(isBuilt)("with the encryption", () => {
     const view = await serversView(ida);
     await view.getByRole("row").filter({ hasText: "sealed" }).first().waitFor();
     expect(await view.content()).not.toContain("canary");
+  });
+
+  test("a picture and a file are encrypted, and the other user has them in the clear", async () => {
+    const { page, one: lea, other: max } = await encrypted("lea", "max");
+    await lea.say("to begin");
+    await max.chat("lea").click();
+    await max.message("to begin").waitFor();
+    await lea.attach({ name: "lake.png", mimeType: "image/png", buffer: png(2000, 1200) });
+    const picture = max.root.getByRole("button", { name: "Look at: Photo from lea" });
+    const size = (image: HTMLImageElement) => [image.naturalWidth, image.naturalHeight];
+    expect(await picture.locator("img.seen").evaluate(size)).toEqual([1600, 960]);
+    await lea.hasPreview("max", "You: Photo");
+    await lea.attach({ name: "plan.txt", mimeType: "text/plain", buffer: Buffer.from("a canary in a file") });
+    const save = max.root.getByRole("button", { name: "Save plan.txt from lea" });
+    const [download] = await Promise.all([page.waitForEvent("download"), save.click()]);
+    expect(await readFile(await download.path(), "utf8")).toBe("a canary in a file");
+    const view = await serversView(lea);
+    await view.getByRole("row").filter({ hasText: "sealed" }).nth(2).waitFor();
+    expect(await view.locator("main").innerHTML()).not.toMatch(/plan\.txt|image|canary/);
   });
 
   test("a user with other keys: a warning, and messages wait until they are accepted", async () => {

@@ -89,7 +89,7 @@ it("a file goes from the web to Rust and back", async () => {
   const web = await device("web", one);
   const rust = await device("rust", other);
   await heard(web, [web, rust]);
-  // Of more than one segment.
+  // The file has more than one segment.
   const bytes = Buffer.from(Uint8Array.from({ length: 2_500_000 }, (_, place) => place % 251));
   const seq = await web.sendFile(bytes, "from the web");
   await rust.shows("from the web");

@@ -37,8 +37,9 @@ export interface Config {
   /** How long the client waits for what. */
   timing?: Partial<Timing>;
   /**
-   * The end-to-end encryption of direct conversations, from `@pigeonhole/client/sealed`. With it, a message to a user
-   * leaves encrypted or not at all. Groups, channels and services stay as they are. Only `open` can have it.
+   * The end-to-end encryption of direct conversations and groups, from `@pigeonhole/client/sealed`. With it, a message
+   * to a user or to an encrypted group leaves encrypted or not at all. Other groups, channels and services stay as they
+   * are. Only `open` can have it.
    */
   encrypted?: Encryption;
 }

@@ -379,7 +379,7 @@ export class SealedSession extends Session {
     this.requests.askClear({ action: "upload", ...queued.target, ...announced } as Upload, asker, lostUntil);
   }
 
-  /** What leaves of a file of an encrypted conversation is its ciphertext. */
+  /** Replaces the bytes of a file by its ciphertext, in an encrypted conversation. */
   override output(output: Output): void {
     if (output.do !== "put") {
       super.output(output);
