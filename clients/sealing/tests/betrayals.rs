@@ -57,6 +57,16 @@ fn an_entry_of_another_place_is_forged_and_the_genuine_one_opens_behind_it() {
 }
 
 #[test]
+fn an_entry_in_the_clear_is_shown_as_such_whatever_epoch_it_has() {
+    let (mut pair, message, _) = waiting();
+    let conversation_id = wire::direct_conversation_id(&user("alice"), &user("carol"));
+    let plain = Message { conversation_id, kind: Kind::Text, body: "false".into(), ..at(&message, 1) };
+    assert!(plain.epoch.is_some());
+    let Shown::Plain { message, .. } = pair.alice_takes(&plain).shown else { panic!() };
+    assert_eq!((message.body.as_str(), message.epoch), ("false", None));
+}
+
+#[test]
 fn an_entry_of_another_conversation_is_not_opened() {
     let (mut pair, message, _) = waiting();
     // Alice and carol have no group: their conversation is not the one in which bob wrote.

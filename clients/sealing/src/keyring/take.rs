@@ -37,7 +37,7 @@ impl Keyring {
         let id = &message.conversation_id;
         let seq = message.seq.value();
         if id.is_channel() {
-            return Shown::Plain { message: Box::new(message.clone()), names: None };
+            return in_clear(message);
         }
         let begins = begins_epoch(message);
         let is_secret = begins || message.kind == Kind::Sealed;
@@ -46,7 +46,7 @@ impl Keyring {
         }
         let is_own = message.kind == Kind::Sealed && self.is_own(message);
         let Some(seat) = self.seats.get_mut(id) else {
-            return Shown::Plain { message: Box::new(message.clone()), names: None };
+            return in_clear(message);
         };
         if seat.group.is_some() && seq > seat.row.position + 1 {
             seat.row.due = seat.row.due.max(seq - 1);
@@ -287,6 +287,11 @@ fn of_commit(message: &Message, shown: Shown) -> Shown {
     Shown::Plain { message: Box::new(message), names: None }
 }
 
+/// An entry as it is. With an `epoch` the app would show it as one that was sealed.
+fn in_clear(message: &Message) -> Shown {
+    Shown::Plain { message: Box::new(Message { epoch: None, ..message.clone() }), names: None }
+}
+
 /// A plain entry: the server takes none behind the first birth, but a `delete`, the end of a reaction, and in a group
 /// system entries.
 fn plain(message: &Message, sealed_from: u64) -> Shown {
@@ -297,7 +302,7 @@ fn plain(message: &Message, sealed_from: u64) -> Shown {
         _ => false,
     };
     if sealed_from == 0 || message.seq.value() < sealed_from || is_quiet {
-        return Shown::Plain { message: Box::new(message.clone()), names: None };
+        return in_clear(message);
     }
     Shown::Unreadable(Why::PlainBehindBirth)
 }
