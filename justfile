@@ -54,6 +54,10 @@ openmls:
     cd tests/openmls && cargo fmt --check && cargo clippy --locked --quiet --all-targets -- -D warnings
     cd tests/openmls && cargo test --locked --quiet -- --nocapture
 
+# Change bytes and frames of the server at random, and give them to a device: inputs of each kind, from this seed on
+mangled inputs="100000" seed="0":
+    cd clients/sealing && PIGEONHOLE_INPUTS={{inputs}} PIGEONHOLE_SEED={{seed}} cargo test --locked --quiet --test mangled
+
 # Build the encryption as WebAssembly for the web client, and test it, also in the demo. Needs rustup, or Debian's packages
 wasm: node chromium
     python tools/scripts/wasm.py
@@ -277,7 +281,7 @@ nightly:
     #!/usr/bin/env bash
     set -u
     failed=()
-    for part in advisories rustdoc reference package-check samples-check kotlin openmls wasm pack quickstarts shrink swift "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" "soak-clients 10000 $(date +%Y%m%d)" explore mutants; do
+    for part in advisories rustdoc reference package-check samples-check kotlin openmls wasm pack quickstarts shrink swift "mangled 20000 $(date +%Y%m%d)00000" "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" "soak-clients 10000 $(date +%Y%m%d)" explore mutants; do
         echo "== $part"
         just $part || failed+=("$part")
     done

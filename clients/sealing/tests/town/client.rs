@@ -36,9 +36,9 @@ pub(crate) enum Change {
 
 /// A request on its way, and the answer on its way back.
 pub(crate) struct Asked {
-    key: Option<RequestKey>,
+    pub(crate) key: Option<RequestKey>,
     action: Action,
-    answer: Option<Result<Value, Problem>>,
+    pub(crate) answer: Option<Result<Value, Problem>>,
 }
 
 pub(crate) struct Client {
