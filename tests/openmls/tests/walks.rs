@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use openmls_judge::{Commit, Judge, Step};
 use sealing::{Asked, Checked, Conversation, Credential, Device, Entry, Followed, Group, Identity, Pending};
-use wire::{ClientMsgId, DeviceId, UserId};
+use wire::{ClientMsgId, ConversationId, DeviceId, UserId};
 
 type Packages = Vec<(Vec<u8>, zeroize::Zeroizing<Vec<u8>>)>;
 
@@ -47,6 +47,8 @@ struct Met {
     removals: usize,
     joins: usize,
     lost_races: usize,
+    /// The most devices that one commit added or removed.
+    changed_most: usize,
 }
 
 struct World {
@@ -57,6 +59,8 @@ struct World {
     group_info: Vec<u8>,
     tree: Vec<u8>,
     ids: u64,
+    /// The number of devices that a commit adds or removes at most.
+    changed_max: usize,
     random: fastrand::Rng,
     now_s: u64,
     met: Met,
@@ -104,11 +108,24 @@ impl Member {
 
 impl World {
     /// Alice and bob with as many devices each, of both implementations in turn.
-    fn new(seed: u64, devices: usize) -> Self {
+    fn direct(seed: u64, devices: usize) -> Self {
+        let conversation = Conversation::direct(&user("alice"), &user("bob"));
+        Self::of(seed, conversation, &["alice", "bob"], devices, 4)
+    }
+
+    /// A group of six users with as many devices each. A commit can remove or add half of them.
+    fn group(seed: u64, devices: usize) -> Self {
+        let users = ["alice", "bob", "carol", "dave", "erin", "fred"];
+        let id = ConversationId::parse("gr_walk").unwrap();
+        let conversation = Conversation::group(id, users.map(user).into()).unwrap();
+        Self::of(seed, conversation, &users, devices, users.len() * devices / 2)
+    }
+
+    fn of(seed: u64, conversation: Conversation, users: &[&str], devices: usize, changed_max: usize) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut bytes = || std::array::from_fn(|_| random.u8(..));
         let mut members = Vec::new();
-        for name in ["alice", "bob"] {
+        for name in users {
             let identity = Identity::import(user(name), &bytes());
             for place in 0..devices {
                 let device = identity.device(DeviceId::parse(&format!("{name}-{place}")).unwrap(), &bytes());
@@ -123,7 +140,8 @@ impl World {
         #[expect(clippy::disallowed_methods, reason = "OpenMLS looks at this clock too")]
         let now_s = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
         Self {
-            conversation: Conversation::direct(&user("alice"), &user("bob")),
+            conversation,
+            changed_max,
             members,
             log: Vec::new(),
             epoch: 0,
@@ -271,8 +289,11 @@ impl World {
         let (inside, outside): (Vec<usize>, Vec<usize>) =
             (0..self.members.len()).filter(|place| *place != by).partition(|place| self.is_inside(*place));
         let from = if adds { outside } else { inside };
-        let wanted = self.random.usize(0..=from.len().min(4));
-        let chosen = self.random.choose_multiple(from, wanted);
+        let wanted = self.random.usize(0..=from.len().min(self.changed_max));
+        // Neighbours in the tree, so that a removal can empty a half of it.
+        let first = self.random.usize(0..=from.len() - wanted);
+        let chosen: Vec<usize> = from.into_iter().skip(first).take(wanted).collect();
+        self.met.changed_most = self.met.changed_most.max(chosen.len());
         if adds && chosen.is_empty() {
             return None;
         }
@@ -400,12 +421,11 @@ impl World {
     }
 }
 
-#[test]
-fn both_implementations_agree() {
+fn walk(name: &str, worlds: impl Fn(u64) -> World) -> Met {
     let walks = env::var("WALKS").ok().and_then(|walks| walks.parse().ok()).unwrap_or(12);
     let mut total = Met::default();
     for seed in 0..walks {
-        let mut world = World::new(seed, 2 + seed as usize % 4);
+        let mut world = worlds(seed);
         world.begin();
         for step in 0..120 {
             world.step();
@@ -414,7 +434,8 @@ fn both_implementations_agree() {
             }
         }
         world.agree();
-        let Met { epochs, opened_by_ours, opened_by_theirs, adds, removals, joins, lost_races } = world.met;
+        let Met { epochs, opened_by_ours, opened_by_theirs, adds, removals, joins, lost_races, changed_most } =
+            world.met;
         total.epochs += epochs;
         total.opened_by_ours += opened_by_ours;
         total.opened_by_theirs += opened_by_theirs;
@@ -422,9 +443,23 @@ fn both_implementations_agree() {
         total.removals += removals;
         total.joins += joins;
         total.lost_races += lost_races;
+        total.changed_most = total.changed_most.max(changed_most);
     }
-    println!("{walks} walks: {total:?}");
-    let Met { epochs, opened_by_ours, opened_by_theirs, adds, removals, joins, lost_races } = total;
+    println!("{walks} walks of {name}: {total:?}");
+    let Met { epochs, opened_by_ours, opened_by_theirs, adds, removals, joins, lost_races, .. } = total;
     assert!([adds, removals, joins, lost_races].iter().all(|count| *count as u64 >= walks / 2));
     assert!(epochs > walks * 10 && opened_by_ours > 100 && opened_by_theirs > 100);
+    total
+}
+
+#[test]
+fn both_implementations_agree() {
+    walk("two users", |seed| World::direct(seed, 2 + seed as usize % 4));
+}
+
+/// A removal can empty half of the tree, and an addition fills it without a path.
+#[test]
+fn both_implementations_agree_in_groups() {
+    let met = walk("groups", |seed| World::group(seed, 1 + seed as usize % 3));
+    assert!(met.changed_most >= 6);
 }
