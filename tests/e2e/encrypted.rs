@@ -4,10 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use pigeonhole_client::{
-    At, Client, Content, ConversationId, Draft, Emoji, Error, Event, Events, Filter, Keys, ListSnapshot, Lock,
-    MessageItem, NewGroup, Notice, OwnDevice, Screen, Target, Title, UserId, View,
+    At, Attachment, Client, Content, ConversationId, Draft, Emoji, Error, Event, Events, FileName, Filter, Keys, Kind,
+    ListSnapshot, Lock, Message, MessageItem, MimeType, NewGroup, Notice, OwnDevice, Screen, Target, Title, UserId,
+    View,
 };
-use testkit::{PATIENCE, TestServer};
+use testkit::{Network, PATIENCE, TestServer};
 use tokio::time::{sleep, timeout};
 
 use crate::client::{Folder, config};
@@ -20,7 +21,11 @@ struct Device {
 
 impl Device {
     async fn open(server: &TestServer, user: &str, device: &str, keys: &Keys, folder: &Path) -> Self {
-        let config = config(server, server.url(), user).store(folder.join(format!("{user}-{device}")));
+        Self::open_at(server, server.url(), user, device, keys, folder).await
+    }
+
+    async fn open_at(server: &TestServer, url: &str, user: &str, device: &str, keys: &Keys, folder: &Path) -> Self {
+        let config = config(server, url, user).store(folder.join(format!("{user}-{device}")));
         let config = config.device_id(device).encrypted(keys.clone());
         let (client, events) = Client::connect(config).await.unwrap();
         // Others can encrypt for the device from then on.
@@ -45,6 +50,19 @@ impl Device {
     async fn say(&self, id: &ConversationId, text: &str) {
         let sent = self.client.send(Target::Conversation(id.clone()), text).await.unwrap();
         timeout(PATIENCE, sent.stored()).await.expect("the message is stored").unwrap();
+    }
+
+    /// Returns the next message.
+    async fn message(&mut self) -> Message {
+        let told = async {
+            loop {
+                match self.events.next().await.expect("the client is open") {
+                    Event::Message { message, .. } if message.kind.counts() => return message,
+                    _ => {}
+                }
+            }
+        };
+        timeout(PATIENCE, told).await.expect("a message comes")
     }
 
     async fn notice(&mut self, is_it: impl Fn(&Notice) -> bool) {
@@ -282,4 +300,122 @@ async fn an_encrypted_group_takes_no_service_and_a_group_in_the_clear_is_made_on
     let mut hers = alice.group(&id);
     let is_plain = |screen: &Screen| bodies(screen) == ["hi"] && lock(screen) == Some(Lock::Plain);
     assert!(!messages(&until(&mut hers, is_plain).await)[0].is_sealed);
+}
+
+fn mime(text: &str) -> MimeType {
+    MimeType::parse(text).unwrap()
+}
+
+fn user(server: &TestServer, name: &str) -> Target {
+    Target::User(UserId::parse(&server.id(name)).unwrap())
+}
+
+/// Returns which traces of a file the server has: in a table, in the object, or in the headers of the object.
+async fn traces(server: &TestServer, client: &Client, message: &Message) -> [bool; 4] {
+    let database = server.local().database();
+    let tables = database.tables().unwrap();
+    let rows = tables.keys().map(|table| format!("{:?}", database.rows(table, usize::MAX).unwrap()));
+    let rows: String = rows.collect();
+    let media_id = message.media.as_deref().unwrap().media_id().clone();
+    let url = client.urls(vec![media_id]).await.unwrap().items.remove(0).url;
+    let object = server.http.get(url).send().await.unwrap();
+    let headers = format!("{:?}", object.headers());
+    let bytes = object.bytes().await.unwrap();
+    let has_bytes = bytes.windows(12).any(|part| part == b"canary-bytes");
+    [rows.contains("canary-name"), rows.contains("x-canary"), has_bytes, headers.contains("canary")]
+}
+
+fn film(folder: &Folder) -> Attachment {
+    let path = folder.with("film", &b"canary-bytes".repeat(17 * 1024 * 1024 / 12));
+    Attachment::file(path, mime("video/x-canary"), FileName::parse("canary-name.mp4").unwrap())
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "reads the tables of the local server")]
+async fn files_are_opened_by_the_other_user_alone_and_leave_no_trace_in_the_server() {
+    let (server, folder) = (TestServer::open().await, Folder::new("sealed-files"));
+    let (alices, bobs) = (Keys::generate().unwrap(), Keys::generate().unwrap());
+    let mut bob = Device::open(&server, "bob", "phone", &bobs, &folder.0).await;
+    let alice = Device::open(&server, "alice", "phone", &alices, &folder.0).await;
+    let picture = b"canary-bytes".repeat(20_000);
+    let image = Attachment::image(folder.with("us.png", &picture), mime("image/png"), 4, 3).caption("us, at last");
+    let voice = Attachment::voice(folder.with("voice", b"canary-bytes"), mime("audio/x-canary"), 900);
+    // The first message of the conversation: the upload waits for the birth.
+    alice.client.send_media(user(&server, "bob"), image).await.unwrap().stored().await.unwrap();
+    alice.client.send_media(user(&server, "bob"), voice).await.unwrap().stored().await.unwrap();
+    alice.client.send_media(user(&server, "bob"), film(&folder)).await.unwrap().stored().await.unwrap();
+    let large = std::fs::read(folder.0.join("film")).unwrap();
+    let sent: [(Kind, &[u8]); 3] = [(Kind::Image, &picture), (Kind::Voice, b"canary-bytes"), (Kind::File, &large)];
+    let mut got = Vec::new();
+    for (kind, bytes) in sent {
+        let message = bob.message().await;
+        let to = folder.0.join("got");
+        bob.client.download(&message, &to).await.unwrap();
+        assert!(message.kind == kind && std::fs::read(&to).unwrap() == bytes, "{message:?}");
+        assert_eq!(traces(&server, &bob.client, &message).await, [false; 4], "{kind}");
+        got.push(message);
+    }
+    assert_eq!(got[0].body, "us, at last");
+
+    // Another digest or another key is another file.
+    let media = |message: &Message| message.media.as_deref().unwrap().clear().unwrap().clone();
+    let other = media(&got[1]);
+    for (sha256, key) in [(other.sha256, media(&got[0]).key), (media(&got[0]).sha256, other.key)] {
+        let mut wrong = got[0].clone();
+        let own = wire::Media { sha256, key, ..media(&got[0]) };
+        wrong.media = Some(Box::new(wire::Attached::Clear(own)));
+        let refused = bob.client.download(&wrong, folder.0.join("wrong")).await.unwrap_err();
+        assert!(matches!(refused, Error::File(_)) && !folder.0.join("wrong").exists(), "{refused}");
+    }
+
+    // After a restart, the key is in the store.
+    bob.client.close().await;
+    let bob = Device::open(&server, "bob", "phone", &bobs, &folder.0).await;
+    let mut his = bob.view(&server, "alice");
+    let screen = until(&mut his, |screen| messages(screen).len() == 3).await;
+    let shown = messages(&screen)[0].media.clone().unwrap();
+    assert_eq!((shown.bytes, shown.key.is_some()), (picture.len() as u64, true));
+
+    // Forwarded, it is the same file: to a person, and never in the clear.
+    let carols = Keys::generate().unwrap();
+    let mut carol = Device::open(&server, "carol", "phone", &carols, &folder.0).await;
+    let early = bob.client.direct(server.id("carol")).unwrap().send("hi").await.unwrap();
+    early.stored().await.unwrap();
+    bob.client.forward(user(&server, "carol"), &got[0], "look").await.unwrap().stored().await.unwrap();
+    carol.message().await;
+    let copy = carol.message().await;
+    carol.client.download(&copy, folder.0.join("got")).await.unwrap();
+    assert!(std::fs::read(folder.0.join("got")).unwrap() == picture && copy.body == "look");
+
+    // In the clear, the server has all of it: the search above would have found it.
+    let (dave, _events) = Client::connect(config(&server, server.url(), "dave")).await.unwrap();
+    let (erin, mut erins) = Client::connect(config(&server, server.url(), "erin")).await.unwrap();
+    dave.send_media(user(&server, "erin"), film(&folder)).await.unwrap().stored().await.unwrap();
+    let clear = loop {
+        if let Some(Event::Message { message, .. }) = timeout(PATIENCE, erins.next()).await.unwrap() {
+            break message;
+        }
+    };
+    assert_eq!(traces(&server, &erin, &clear).await, [true; 4]);
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "aws", ignore = "cuts connections that have no TLS")]
+async fn an_encrypted_upload_goes_on_after_a_restart() {
+    let (server, folder) = (TestServer::open().await, Folder::new("sealed-upload"));
+    let (alices, bobs) = (Keys::generate().unwrap(), Keys::generate().unwrap());
+    let mut bob = Device::open(&server, "bob", "phone", &bobs, &folder.0).await;
+    let network = Network::to(&server).await;
+    let alice = Device::open_at(&server, &network.url(), "alice", "phone", &alices, &folder.0).await;
+    let with_bob = alice.client.direct(server.id("bob")).unwrap();
+    with_bob.send("hi").await.unwrap().stored().await.unwrap();
+    assert_eq!(bob.message().await.body, "hi");
+    // Nothing of the server comes through any more.
+    network.mute_server();
+    alice.client.send_media(user(&server, "bob"), film(&folder)).await.unwrap();
+    alice.client.close().await;
+    let _alice = Device::open(&server, "alice", "phone", &alices, &folder.0).await;
+    let message = bob.message().await;
+    bob.client.download(&message, folder.0.join("got")).await.unwrap();
+    assert!(std::fs::read(folder.0.join("got")).unwrap() == std::fs::read(folder.0.join("film")).unwrap());
 }

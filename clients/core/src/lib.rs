@@ -31,10 +31,10 @@ pub use error::Error;
 pub use event::{Event, ReceiptKind, State, TokenNeed, Why};
 pub use group::{Draft, EVERYBODY, NewGroup, check_users};
 pub use keys::Keys;
-pub use media::{About, Put, PutEnd, PutNews, SealedFile, SealedPut, Source, Upload};
+pub use media::{About, Put, PutEnd, PutNews, SealedFile, SealedPut, Source, Upload, opener_of};
 pub use moment::Moment;
 pub use pigeonhole_sealing::{
-    FileDigest, FileKey, FileOpener, Keyring, Lock, Notice, OwnDevice, SafetyNumber, sealed_file_bytes,
+    FileDigest, FileOpener, Keyring, Lock, Notice, OwnDevice, SafetyNumber, sealed_file_bytes,
 };
 pub use saved::{Outgoing, Queued, Saved, StorageChange};
 pub use session::Core;

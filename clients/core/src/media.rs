@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Read, Seek};
 use std::path::PathBuf;
 
-use pigeonhole_sealing::{FileCipher, FileDigest, FileKey, sealed_file_bytes};
+use pigeonhole_sealing::{FileCipher, FileDigest, FileKey, FileOpener, sealed_file_bytes};
 use serde::{Deserialize, Serialize};
 use wire::limits::MEDIA_PART_BYTES;
 use wire::{Bytes, ConversationId, Digest, FileName, Kind, Media, MediaId, MimeType, Seq, Thumbhash, Waveform};
@@ -95,6 +95,17 @@ fn digest_of(sha256: [u8; 32]) -> io::Result<Digest> {
 fn cipher(key: &Bytes, bytes: u64) -> io::Result<FileCipher> {
     let key = <[u8; 32]>::try_from(key.as_slice()).map_err(io::Error::other)?;
     FileCipher::new(&FileKey::new(key), bytes).map_err(io::Error::other)
+}
+
+/// Returns what opens the download of an encrypted message's file.
+///
+/// # Errors
+/// The media has no key, or is none of an encrypted message.
+pub fn opener_of(media: &Media) -> io::Result<FileOpener> {
+    let key = media.key.as_ref().ok_or_else(|| io::Error::other("there is no key"))?;
+    let sha256 = Bytes::parse(media.sha256.as_str()).unwrap_or_else(|| Vec::new().into());
+    let bytes = |bytes: &Bytes| <[u8; 32]>::try_from(bytes.as_slice()).map_err(io::Error::other);
+    FileOpener::new(&FileKey::new(bytes(key)?), media.bytes, bytes(&sha256)?).map_err(io::Error::other)
 }
 
 /// Where the bytes of an upload are.

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Cursor;
 
 use pigeonhole_core::{
-    About, Ask, Core, Event, FileDigest, FileKey, FileOpener, Input, Keeper, Keys, LinkId, MemStore, Moment, NewGroup,
-    Outgoing, Output, Put, PutEnd, PutNews, Queued, SealedFile, Setup, Source, State, Timing, Unreadable, Upload, Why,
+    About, Ask, Core, Event, FileDigest, Input, Keeper, Keys, LinkId, MemStore, Moment, NewGroup, Outgoing, Output,
+    Put, PutEnd, PutNews, Queued, SealedFile, Setup, Source, State, Timing, Unreadable, Upload, Why, opener_of,
 };
 use serde_json::{Value, json};
 use wire::{
@@ -679,9 +679,7 @@ impl World {
         for message in device.store.window(&chat(), Side::Newest, usize::MAX).messages {
             let Some(Attached::Clear(media)) = message.media.as_deref() else { continue };
             let object = self.server.objects[&media.media_id].put.as_ref().unwrap();
-            let key = FileKey::new(media.key.as_ref().unwrap().as_slice().try_into().unwrap());
-            let sha256 = wire::Bytes::parse(media.sha256.as_str()).unwrap().as_slice().try_into().unwrap();
-            let mut opener = FileOpener::new(&key, media.bytes, sha256).unwrap();
+            let mut opener = opener_of(media).unwrap();
             let file = opener.push(object).unwrap();
             opener.end().unwrap();
             assert_eq!(file, file_at(media.name.as_ref().unwrap().as_str().as_ref()));

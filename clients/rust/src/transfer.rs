@@ -9,7 +9,7 @@ use std::time::Duration;
 use data_encoding::BASE64;
 use futures_util::stream;
 use pigeonhole_core::{
-    FileDigest, FileKey, FileOpener, Put, PutEnd, SealedFile, SealedPut, Source, Upload, sealed_file_bytes,
+    FileDigest, FileOpener, Put, PutEnd, SealedFile, SealedPut, Source, Upload, opener_of, sealed_file_bytes,
 };
 use reqwest::header::{CONTENT_LENGTH, RANGE};
 use reqwest::{Body, StatusCode};
@@ -160,14 +160,13 @@ enum Check {
 
 impl Check {
     fn new(media: &Media) -> Result<Self, Error> {
-        let Some(key) = &media.key else { return Ok(Self::Clear(FileDigest::new(media.bytes))) };
-        let sha256 = BASE64.decode(media.sha256.as_str().as_bytes()).unwrap_or_default();
-        let (Ok(key), Ok(sha256)) = (key.as_slice().try_into(), sha256.try_into()) else { return Err(other_file()) };
-        let opener = FileOpener::new(&FileKey::new(key), media.bytes, sha256).map_err(|_| other_file())?;
-        Ok(Self::Sealed(Box::new(opener)))
+        if media.key.is_none() {
+            return Ok(Self::Clear(FileDigest::new(media.bytes)));
+        }
+        Ok(Self::Sealed(Box::new(opener_of(media).map_err(|_| other_file())?)))
     }
 
-    /// Takes the next bytes, and returns those of the file. An encrypted file comes by verified segments.
+    /// Takes the next bytes, and returns those of the file. An encrypted file comes in whole, verified segments.
     fn take(&mut self, bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
         match self {
             Self::Clear(digest) => digest.update(&bytes),
@@ -302,7 +301,7 @@ mod tests {
     use super::*;
 
     /// Starts a server that replies to each connection with the next response, and returns the requests.
-    async fn server(answers: Vec<&'static str>) -> (String, tokio::task::JoinHandle<Vec<String>>) {
+    async fn server(answers: Vec<impl AsRef<[u8]> + Send + 'static>) -> (String, tokio::task::JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/object", listener.local_addr().unwrap());
         let serving = tokio::spawn(async move {
@@ -315,7 +314,7 @@ mod tests {
                     request.extend_from_slice(&bytes[..count]);
                 }
                 asked.push(String::from_utf8(request).unwrap().to_lowercase());
-                socket.write_all(answer.as_bytes()).await.unwrap();
+                socket.write_all(answer.as_ref()).await.unwrap();
                 socket.shutdown().await.unwrap();
             }
             asked
@@ -422,5 +421,50 @@ mod tests {
         assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::All)));
         assert!(fetch.end(&to).is_err());
         assert_eq!(beside(), Vec::<PathBuf>::new());
+    }
+
+    #[tokio::test]
+    async fn an_encrypted_file_goes_on_within_a_segment_and_another_is_not_kept() {
+        let bytes = b"some bytes".repeat(150_000);
+        let sealed = SealedFile::of(&mut io::Cursor::new(&bytes), bytes.len() as u64).unwrap();
+        let put = SealedPut { key: sealed.key.clone(), bytes: bytes.len() as u64, sha256: sealed.sha256.clone() };
+        let length = sealed_file_bytes(bytes.len() as u64).unwrap();
+        let stored = put.read(&mut io::Cursor::new(&bytes), 0, length).unwrap();
+        let media = Media { bytes: bytes.len() as u64, sha256: sealed.sha256, key: Some(sealed.key), ..hello() };
+        let answer = |head: &str, body: &[u8]| {
+            [format!("HTTP/1.1 {head}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len()).as_bytes(), body]
+                .concat()
+        };
+        let broken = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
+        let broken = [broken.as_bytes(), &stored[..1_200_000]].concat();
+        let (url, serving) = server(vec![broken, answer("206 OK", &stored[1_200_000..])]).await;
+        let to = place("sealed");
+        let http = http().unwrap();
+        let mut fetch = Fetch::new(&media, &to).unwrap();
+        assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::Broken(_))));
+        // A whole segment is there, and nothing of the next one.
+        assert_eq!(std::fs::metadata(&fetch.part).unwrap().len(), 1024 * 1024);
+        assert!(matches!(fetch.try_once(&http, &url).await, Ok(Fetched::All)));
+        fetch.end(&to).unwrap();
+        assert!(std::fs::read(&to).unwrap() == bytes);
+        assert!(serving.await.unwrap()[1].contains("range: bytes=1200000-"));
+        std::fs::remove_file(&to).unwrap();
+
+        let mut turned = stored.clone();
+        turned[1_200_000] ^= 1;
+        let (url, _serving) = server(vec![answer("200 OK", &turned)]).await;
+        let mut fetch = Fetch::new(&media, &to).unwrap();
+        assert!(matches!(fetch.try_once(&http, &url).await, Err(Error::File(_))));
+        assert_eq!(std::fs::metadata(&fetch.part).unwrap().len(), 1024 * 1024);
+        drop(fetch);
+        assert!(!to.exists());
+
+        // The file of the app has changed since it was announced.
+        let path = place("changed");
+        std::fs::write(&path, b"any bytes!".repeat(150_000)).unwrap();
+        let url = "http://127.0.0.1:1/".to_owned();
+        let one = Put { path: path.clone(), offset: 0, bytes: length, url, headers: vec![], sealed: Some(put) };
+        assert!(matches!(super::put(http, one, |_| {}).await, PutEnd::Unreadable(_)));
+        std::fs::remove_file(path).unwrap();
     }
 }
