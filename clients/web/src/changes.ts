@@ -35,6 +35,8 @@ interface Step {
   mine: boolean;
   emoji: string | undefined;
   before: string | undefined;
+  /** The user, if nothing says the reaction before: the server knows none of an encrypted one. */
+  by?: string;
   /** As of `Text`. */
   targetId?: string;
 }
@@ -57,7 +59,10 @@ export function addChange(changes: Changes, entry: OpenedChange, viewer: string)
   } else if (kind === "delete") {
     markDeleted(changes, sent_at, sender_id);
   } else if (kind === "reaction" && seq > changes.counted.asOf && !changes.deleted) {
-    const step = { mine: sender_id === viewer, emoji: canonical(emoji), before: canonical(emoji_before), ...names };
+    const isAlone = emoji_before === undefined && (epoch !== undefined || emoji === undefined);
+    const by = isAlone ? { by: sender_id } : {};
+    const effect = { mine: sender_id === viewer, emoji: canonical(emoji), before: canonical(emoji_before) };
+    const step = { ...effect, ...by, ...names };
     const others = changes.reacted.filter(([other]) => other !== seq);
     changes.reacted = [...others, [seq, step] as [number, Step]].sort(([one], [other]) => one - other);
   }
@@ -138,6 +143,7 @@ function reactionsOf({ counted, reacted }: Changes): Reaction[] {
     }
   };
   let mine: string | undefined;
+  const newest = new Map<string, string | undefined>();
   for (const { emoji, count, mine: isMine } of counted.reactions) {
     add(emoji, count - Number(isMine));
     mine = isMine ? emoji : mine;
@@ -146,10 +152,15 @@ function reactionsOf({ counted, reacted }: Changes): Reaction[] {
     if (step.mine) {
       // The earlier own reaction is known, even if the entry does not contain it.
       mine = step.emoji;
+    } else if (step.by !== undefined) {
+      newest.set(step.by, step.emoji);
     } else {
       add(step.emoji, 1);
       add(step.before, -1);
     }
+  }
+  for (const emoji of newest.values()) {
+    add(emoji, 1);
   }
   add(mine, 1);
   const all = [...counts].map(([emoji, count]) => ({ emoji, count, mine: emoji === mine }));

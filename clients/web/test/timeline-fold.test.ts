@@ -4,6 +4,7 @@
 
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
+import { addChange, applied, noChanges } from "../src/changes.ts";
 import type { Message, Queued, Reaction } from "../src/feed.ts";
 import { Timeline } from "../src/timeline.ts";
 import { fits } from "./script.ts";
@@ -383,4 +384,34 @@ it("what is shown is the fold of the log, whatever order it comes in", { timeout
     world.finish();
   });
   fc.assert(property, { numRuns: 500 });
+});
+
+it("counts an encrypted reaction of a user in place of the one before", () => {
+  const entry = (seq: number, sender_id: string, more: Partial<Message>): Message => ({
+    conversation_id: "dm_ab",
+    seq,
+    message_id: `${seq}`,
+    sender_id,
+    kind: "reaction",
+    body: "",
+    sent_at: timeOf(seq),
+    ...more,
+  });
+  const entries = [
+    entry(2, "bob", { emoji: "👍", epoch: 1 }),
+    entry(3, "carol", { emoji: "👍", epoch: 1 }),
+    entry(4, "bob", { emoji: "😮", epoch: 1 }),
+    // The removal of a reaction can be in the clear.
+    entry(5, "carol", {}),
+  ];
+  const counts = (some: Message[]) => {
+    const changes = noChanges();
+    for (const reaction of [...some].reverse()) {
+      addChange(changes, reaction, "alice");
+    }
+    return applied(changes, entry(1, "alice", { kind: "text" })).reactions?.map(({ emoji, count }) => emoji + count);
+  };
+  expect(counts(entries.slice(0, 2))).toEqual(["👍2"]);
+  expect(counts(entries.slice(0, 3))).toEqual(["👍1", "😮1"]);
+  expect(counts(entries)).toEqual(["😮1"]);
 });

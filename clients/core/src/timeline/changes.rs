@@ -34,6 +34,9 @@ struct Step {
     mine: bool,
     emoji: Option<Emoji>,
     before: Option<Emoji>,
+    /// The user, if nothing says the reaction before: the server knows none of an encrypted one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<Box<UserId>>,
     /// As of [`Text`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     target_id: Option<Box<ClientMsgId>>,
@@ -73,7 +76,9 @@ impl Changes {
             Kind::Reaction if Some(entry.seq) > self.page.0 && self.deleted.is_none() => {
                 let (emoji, before) = (entry.emoji.clone(), entry.emoji_before.clone());
                 let (mine, target_id) = (entry.sender_id == *viewer, entry.target_id.clone());
-                self.reactions.insert(entry.seq, Step { mine, emoji, before, target_id });
+                let is_alone = before.is_none() && (entry.epoch.is_some() || emoji.is_none());
+                let by = is_alone.then(|| Box::new(entry.sender_id.clone()));
+                self.reactions.insert(entry.seq, Step { mine, emoji, before, by, target_id });
             }
             // The known page includes the entry, or the entry changes nothing.
             Kind::Reaction
@@ -150,7 +155,7 @@ impl Changes {
     /// Returns the current reactions of all users.
     fn reactions(&self, message: &Message) -> Vec<Reaction> {
         let mut counts: BTreeMap<&Emoji, i64> = BTreeMap::new();
-        let mut mine = None;
+        let (mut mine, mut newest) = (None, BTreeMap::new());
         for Reaction { emoji, count, mine: is_mine } in &self.page.1 {
             counts.insert(emoji, i64::try_from(*count).unwrap_or(i64::MAX) - i64::from(*is_mine));
             mine = if *is_mine { Some(emoji) } else { mine };
@@ -161,11 +166,18 @@ impl Changes {
                 mine = step.emoji.as_ref();
                 continue;
             }
+            if let Some(by) = &step.by {
+                newest.insert(by, step.emoji.as_ref());
+                continue;
+            }
             for (emoji, more) in [(&step.emoji, 1), (&step.before, -1)] {
                 if let Some(emoji) = emoji {
                     *counts.entry(emoji).or_default() += more;
                 }
             }
+        }
+        for emoji in newest.into_values().flatten() {
+            *counts.entry(emoji).or_default() += 1;
         }
         if let Some(mine) = mine {
             *counts.entry(mine).or_default() += 1;
@@ -239,4 +251,40 @@ fn shown(mut reactions: Vec<Reaction>) -> Vec<Reaction> {
     reactions.sort_by(|one, other| (Reverse(one.count), &one.emoji).cmp(&(Reverse(other.count), &other.emoji)));
     reactions.truncate(REACTIONS_SHOWN_MAX);
     reactions
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::{ConversationId, MessageId};
+
+    use super::*;
+
+    #[test]
+    fn an_encrypted_reaction_of_a_user_replaces_the_one_before() {
+        let text = |seq: u64, by: &str| {
+            let (id, by) = (ConversationId::parse("dm_ab").unwrap(), UserId::parse(by).unwrap());
+            let (seq, message_id) = (Seq::new(seq).unwrap(), MessageId::stored("x"));
+            Message::text(id, seq, message_id, by, String::new(), Timestamp::default())
+        };
+        let react = |seq: u64, by: &str, emoji: Option<&str>, epoch: Option<u64>| {
+            let emoji = emoji.map(|emoji| Emoji::parse(emoji).unwrap());
+            Message { kind: Kind::Reaction, emoji, epoch, target_seq: Seq::new(1), ..text(seq, by) }
+        };
+        let entries = [
+            react(2, "bob", Some("👍"), Some(1)),
+            react(3, "carol", Some("👍"), Some(1)),
+            react(4, "bob", Some("🎉"), Some(1)),
+            // The removal of a reaction can be in the clear.
+            react(5, "carol", None, None),
+        ];
+        let counts = |entries: &[Message]| {
+            let mut changes = Changes::default();
+            entries.iter().rev().for_each(|entry| changes.add(entry, &UserId::parse("alice").unwrap()));
+            let reactions = changes.reactions(&text(1, "alice"));
+            reactions.iter().map(|one| format!("{}{}", one.emoji.as_str(), one.count)).collect::<Vec<_>>()
+        };
+        assert_eq!(counts(&entries[..2]), ["👍2"]);
+        assert_eq!(counts(&entries[..3]), ["🎉1", "👍1"]);
+        assert_eq!(counts(&entries), ["🎉1"]);
+    }
 }
