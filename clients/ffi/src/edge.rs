@@ -411,6 +411,8 @@ pub enum EdgeOutput {
         url: String,
         /// The headers of the request, without others.
         headers: HashMap<String, String>,
+        /// The bytes are those of [`sealed_part`](crate::sealed_part) with this value. `None`: those of the file.
+        sealed: Option<String>,
     },
     /// Stop the uploads of this message.
     Abort {
@@ -468,6 +470,7 @@ impl EdgeOutput {
                 bytes: put.bytes,
                 url: put.url,
                 headers: put.headers.into_iter().collect(),
+                sealed: put.sealed.map(|sealed| json!(sealed).to_string()),
             },
             Output::Abort { client_msg_id } => Self::Abort { client_msg_id: client_msg_id.as_str().to_owned() },
             Output::Answer { ask, result: Ok(reply) } => match serde_json::to_string(&reply) {

@@ -1,4 +1,5 @@
 import Foundation
+internal import PigeonholeFFI
 
 #if canImport(CryptoKit)
     import CryptoKit
@@ -31,11 +32,15 @@ public struct Attachment: Sendable {
     }
 
     /// Reads all of the file, for the form in which the outbox has it.
-    func announced() async throws -> JSON {
+    func announced(encrypted: Bool) async throws -> JSON {
         let file = file
-        let digest = try await Task.detached {
+        let (digest, sealed) = try await Task.detached {
             do {
-                return try Digest(of: file)
+                let path = file.path(percentEncoded: false)
+                let sealed = try encrypted ? PigeonholeError.from { try sealFile(path: path) } : nil
+                return (try Digest(of: file), try sealed.map { try JSON(parsing: $0) })
+            } catch let error as PigeonholeError {
+                throw error
             } catch {
                 throw PigeonholeError(code: "file", reason: error.localizedDescription)
             }
@@ -53,6 +58,7 @@ public struct Attachment: Sendable {
             "duration_ms": durationMs.map(JSON.int),
             "thumbhash": thumbhash.map(JSON.string),
             "waveform": waveform.map(JSON.string),
+            "sealed": sealed,
         ])
     }
 }

@@ -45,7 +45,7 @@ public struct Conversation: Sendable {
     /// Sends a file, a picture or a voice note. The client uploads it first, over restarts too.
     @discardableResult
     public func sendFile(_ file: Attachment) async throws -> Sent<Stored> {
-        try await pigeonhole.message(target, ["body": .string(file.caption), "media": file.announced()])
+        try await pigeonhole.message(target, ["body": .string(file.caption), "media": file.announced(encrypted: pigeonhole.isEncrypted)])
     }
 
     /// Returns the file of a message in a view, as ``Pigeonhole/attachment(_:)``.

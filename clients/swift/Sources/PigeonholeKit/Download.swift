@@ -1,4 +1,5 @@
 import Foundation
+internal import PigeonholeFFI
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -57,16 +58,32 @@ struct Download: Sendable {
     }
 
     private func take(_ part: URL) throws {
-        do {
-            guard try Digest(of: part).whole == media.sha256 else {
-                throw failed("the file is not what the message says")
+        if let key = media.key {
+            let opened = file.appendingPathExtension("\(UUID().uuidString).part")
+            defer { try? FileManager.default.removeItem(at: opened) }
+            let fields: [String: JSON] = [
+                "media_id": .string(media.mediaID), "mime": .string(media.mime), "bytes": .int(media.bytes),
+                "sha256": .string(media.sha256), "key": .string(key),
+            ]
+            try PigeonholeError.from {
+                try openFile(
+                    sealed: part.path(percentEncoded: false), to: opened.path(percentEncoded: false),
+                    media: JSON.object(fields).text)
             }
+            return try place(opened)
+        }
+        guard (try? Digest(of: part).whole) == media.sha256 else {
+            throw failed("the file is not what the message says")
+        }
+        try place(part)
+    }
+
+    private func place(_ part: URL) throws {
+        do {
             if FileManager.default.fileExists(atPath: file.path(percentEncoded: false)) {
                 try FileManager.default.removeItem(at: file)
             }
             try FileManager.default.moveItem(at: part, to: file)
-        } catch let error as PigeonholeError {
-            throw error
         } catch {
             throw failed(error.localizedDescription)
         }

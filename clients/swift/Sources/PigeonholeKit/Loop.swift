@@ -278,8 +278,9 @@ actor Loop {
             case .dial(let link, let need): links.dial(link, TokenNeed(need))
             case .send(let link, let text): links.send(link, text)
             case .close(let link): links.close(link)
-            case .put(let id, let path, let offset, let bytes, let url, let headers):
-                puts.begin(Put(id: id, path: path, offset: offset, bytes: bytes, url: url, headers: headers))
+            case .put(let id, let path, let offset, let bytes, let url, let headers, let sealed):
+                puts.begin(
+                    Put(id: id, path: path, offset: offset, bytes: bytes, url: url, headers: headers, sealed: sealed))
             case .abort(let id): puts.abort(id)
             case .answered(let ask, let result): finish(ask, .success(result))
             case .refused(let ask, let code, let reason):

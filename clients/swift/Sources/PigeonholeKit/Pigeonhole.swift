@@ -10,6 +10,7 @@ public final class Pigeonhole: Sendable {
 
     let loop: Loop
     private let me: String
+    let isEncrypted: Bool
     /// The folder of a client that keeps messages.
     private let folder: URL?
     private let running: Task<Void, Never>
@@ -35,6 +36,7 @@ public final class Pigeonhole: Sendable {
         let loop = Loop(config, deviceID: deviceID, token: token)
         try await loop.open()
         (self.loop, me, events) = (loop, config.userID, Events(queue: loop.events))
+        isEncrypted = config.encrypted != nil
         folder = config.keep == .messages ? config.folder : nil
         running = Task.detached { await loop.run() }
         #if canImport(Network)

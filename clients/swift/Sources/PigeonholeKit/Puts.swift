@@ -13,9 +13,16 @@ struct Put: Sendable {
     let bytes: UInt64
     let url: String
     let headers: [String: String]
+    /// The bytes are encrypted as this value says.
+    let sealed: String?
 
     /// Reads all of it: 16 MiB at most.
     func body() throws -> Data {
+        if let sealed {
+            return try PigeonholeError.from {
+                try sealedPart(path: path, offset: offset, bytes: bytes, sealed: sealed)
+            }
+        }
         let file = try FileHandle(forReadingFrom: URL(filePath: path))
         defer { try? file.close() }
         try file.seek(toOffset: offset)

@@ -62,6 +62,10 @@ public struct Media: Codable, Sendable, Hashable {
     public let durationMs: Int?
     public let thumbhash: String?
     public let waveform: String?
+    /// The key of an encrypted file, for ``Pigeonhole/download(_:to:)``.
+    public let key: String?
+    /// A small image, in base64.
+    public let thumbnail: String?
 }
 
 /// A row of the chat list, or of the list of channels.
