@@ -1,5 +1,6 @@
 package dev.pigeonhole
 
+import dev.pigeonhole.ffi.sealFile
 import java.io.File
 import java.io.IOException
 import java.io.InputStream
@@ -34,7 +35,7 @@ public class Attachment(
     public val waveform: String? = null,
 ) {
     /** Reads all of the file, for the form in which the outbox has it. */
-    internal suspend fun announced(): JsonObject = withContext(Dispatchers.IO) {
+    internal suspend fun announced(encrypted: Boolean): JsonObject = withContext(Dispatchers.IO) {
         val (sha256, parts) = try {
             file.inputStream().use { hash(it, file.length()) }
         } catch (error: IOException) {
@@ -53,6 +54,7 @@ public class Attachment(
             durationMs?.let { put("duration_ms", it) }
             thumbhash?.let { put("thumbhash", it) }
             waveform?.let { put("waveform", it) }
+            if (encrypted) put("sealed", json.parseToJsonElement(public { sealFile(file.path) }))
         }
     }
 }

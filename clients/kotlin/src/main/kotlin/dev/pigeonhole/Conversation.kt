@@ -45,7 +45,7 @@ public class Conversation internal constructor(
 
     /** Sends a file, a picture or a voice note. The client uploads it first, over restarts too. */
     public suspend fun sendFile(file: Attachment): Sent<Stored> {
-        val media = file.announced()
+        val media = file.announced(pigeonhole.isEncrypted)
         return pigeonhole.message(target) {
             put("body", file.caption)
             put("media", media)

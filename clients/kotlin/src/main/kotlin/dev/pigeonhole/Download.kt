@@ -1,5 +1,7 @@
 package dev.pigeonhole
 
+import dev.pigeonhole.ffi.openFile
+import dev.pigeonhole.ffi.sealedBytes
 import java.io.File
 import java.io.FileOutputStream
 import java.io.IOException
@@ -14,6 +16,7 @@ import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.suspendCancellableCoroutine
 import kotlinx.coroutines.withContext
+import kotlinx.serialization.encodeToString
 import okhttp3.Call
 import okhttp3.Callback
 import okhttp3.OkHttpClient
@@ -32,6 +35,8 @@ internal class Download(
 ) {
     // No byte may stand still for longer.
     private val http = http.newBuilder().readTimeout(30, SECONDS).build()
+    private val sealed = media.key?.let { json.encodeToString(media) }
+    private val bytes = sealed?.let { public { sealedBytes(it).toLong() } } ?: media.bytes
 
     private sealed interface End {
         object All : End
@@ -48,20 +53,26 @@ internal class Download(
     suspend fun run(url: suspend () -> String) = withContext<Unit>(Dispatchers.IO) {
         try {
             // For this user alone, under a name that no other download has.
-            val part = Files.createTempFile(to.absoluteFile.parentFile.toPath(), to.name, ".part").toFile()
+            val part = beside()
+            val opened = if (sealed == null) part else beside()
             try {
                 fetch(part, url)
-                if (part.inputStream().use { hash(it, media.bytes) }.first != media.sha256) {
+                if (sealed != null) {
+                    public { openFile(part.path, opened.path, sealed) }
+                } else if (part.inputStream().use { hash(it, media.bytes) }.first != media.sha256) {
                     throw failed("the file is not what the message says")
                 }
-                Files.move(part.toPath(), to.toPath(), ATOMIC_MOVE, REPLACE_EXISTING)
+                Files.move(opened.toPath(), to.toPath(), ATOMIC_MOVE, REPLACE_EXISTING)
             } finally {
                 part.delete()
+                opened.delete()
             }
         } catch (unwritable: IOException) {
             throw failed(unwritable.message ?: unwritable.toString())
         }
     }
+
+    private fun beside() = Files.createTempFile(to.absoluteFile.parentFile.toPath(), to.name, ".part").toFile()
 
     private suspend fun fetch(part: File, url: suspend () -> String) {
         var current = url()
@@ -111,19 +122,19 @@ internal class Download(
         FileOutputStream(part, response.code == 206).use { file ->
             var length = if (response.code == 206) done else 0
             val chunk = ByteArray(CHUNK_BYTES)
-            val bytes = response.body.byteStream()
+            val stream = response.body.byteStream()
             while (true) {
-                val count = bytes.read(chunk)
+                val count = stream.read(chunk)
                 if (count < 0) break
                 length += count
-                if (length > media.bytes) return End.Failed("the file is longer than the message says")
+                if (length > bytes) return End.Failed("the file is longer than the message says")
                 try {
                     file.write(chunk, 0, count)
                 } catch (unwritable: IOException) {
                     return End.Failed(unwritable.message ?: "the file can't be written")
                 }
             }
-            if (length < media.bytes) return End.Broken("the file ends early")
+            if (length < bytes) return End.Broken("the file ends early")
             file.fd.sync()
         }
         return End.All

@@ -48,6 +48,7 @@ public class Pigeonhole private constructor(
     private val loop: Loop,
 ) {
     private lateinit var running: Job
+    internal val isEncrypted get() = config.encrypted != null
 
     /** How the connection is doing. */
     public val state: StateFlow<State> = loop.state.asStateFlow()

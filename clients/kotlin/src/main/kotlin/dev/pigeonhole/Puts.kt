@@ -2,6 +2,8 @@ package dev.pigeonhole
 
 import dev.pigeonhole.ffi.EdgeInput
 import dev.pigeonhole.ffi.EdgeOutput
+import dev.pigeonhole.ffi.Fault
+import dev.pigeonhole.ffi.sealedPart
 import java.io.EOFException
 import java.io.File
 import java.io.FileNotFoundException
@@ -66,9 +68,24 @@ internal class Puts(http: OkHttpClient, private val scope: CoroutineScope, priva
         override fun contentType(): MediaType? =
             put.headers.entries.firstOrNull { it.key.equals("content-type", true) }?.value?.toMediaTypeOrNull()
 
+        private fun writeSealed(sink: BufferedSink, sealed: String) {
+            val part = try {
+                sealedPart(put.path, put.offset, put.bytes, sealed)
+            } catch (fault: Fault.Failed) {
+                unreadable = fault.reason
+                throw IOException(fault.reason)
+            }
+            for (from in part.indices step CHUNK_BYTES) {
+                val count = minOf(CHUNK_BYTES, part.size - from)
+                sink.write(part, from, count)
+                sent(from.toLong() + count)
+            }
+        }
+
         override fun contentLength() = put.bytes.toLong()
 
         override fun writeTo(sink: BufferedSink) {
+            put.sealed?.let { return writeSealed(sink, it) }
             val file = try {
                 RandomAccessFile(File(put.path), "r")
             } catch (gone: FileNotFoundException) {

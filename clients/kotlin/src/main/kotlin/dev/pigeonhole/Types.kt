@@ -93,6 +93,10 @@ public data class Media(
     val durationMs: Long? = null,
     val thumbhash: String? = null,
     val waveform: String? = null,
+    /** The key of an encrypted file, for [Pigeonhole.download]. */
+    val key: String? = null,
+    /** A small image, in base64. */
+    val thumbnail: String? = null,
 )
 
 /** A row of the chat list, or of the list of channels. */
