@@ -28,6 +28,7 @@ class FakeKeyring implements Keyring {
   /** Entries from this one on can't be judged yet. */
   judgesBelow = Number.POSITIVE_INFINITY;
   rolls: unknown[] = [];
+  isFranking = false;
   #sealed = new Map<string, Sealed>();
   #isAsked = false;
   #requests: [string, Request][] = [];
@@ -109,6 +110,10 @@ class FakeKeyring implements Keyring {
 
   caughtUp() {}
 
+  franking(isOn: boolean) {
+    this.isFranking = isOn;
+  }
+
   due(): [string, number][] {
     return [];
   }
@@ -151,17 +156,19 @@ class FakeKeyring implements Keyring {
   }
 }
 
-function start(keyring: FakeKeyring, saved: Saved = nothingSaved()) {
+function start(keyring: FakeKeyring, saved: Saved = nothingSaved(), features: string[] = ["encryption"]) {
   const options = { me: "alice", timing: defaultTiming, keeper: "store", saved, random: () => 0, now: 0 } as const;
   const session = new SealedSession(options, keyring);
   session.tick(0);
-  const first = turn(session);
-  const load = first.outputs.find((output) => output.do === "load");
+  const begun = turn(session);
+  const load = begun.outputs.find((output) => output.do === "load");
   session.loaded(load?.do === "load" ? load.load : 0, { found: "start", chats: [], channels: [], drafts: [] }, 0);
   session.opened(1, 0);
   reply(session, "1", { messages: [], more: false });
   reply(session, "2", { conversations: [], next_cursor: null });
-  return { session, first: turn(session) };
+  const first = turn(session);
+  reply(session, idOf(first, "ping"), { pending: false, server_time: "2026-11-28T10:00:00.000Z", features });
+  return { session, first };
 }
 
 /** The results of the turn, as a driver gets them. */
@@ -220,12 +227,12 @@ it("a message leaves once the keyring is ready, sealed, with its rows in the sam
   const { session } = start(new FakeKeyring());
   session.keep({ clientMsgId: "m1", target: { to: "bob" }, body: "a secret" }, undefined, 0);
   const asked = turn(session);
-  expect(asked.frames).toEqual([{ action: "group_info", to: "bob", id: "3" }]);
-  reply(session, "3", {});
+  expect(asked.frames).toEqual([{ action: "group_info", to: "bob", id: "4" }]);
+  reply(session, "4", {});
   const step = turn(session);
   const body = sealedAs("text", "a secret");
   expect(step.frames).toEqual([
-    { action: "send", to: "bob", client_msg_id: "m1", kind: "sealed", epoch: 1, body, id: "4" },
+    { action: "send", to: "bob", client_msg_id: "m1", kind: "sealed", epoch: 1, body, id: "5" },
   ]);
   expect(step.told).toContainEqual({ type: "security", notice: { notice: "joined" } });
   expect(rows(step)).toEqual(["birth", "m1"]);
@@ -375,12 +382,16 @@ it("an entry that can't be read is an event of its own, and a commit is none", (
   );
 });
 
-it("a page shows no bytes", () => {
+it("a page shows no bytes, and no lock of a message in the clear", () => {
   const { session } = chatting();
   const page = {
-    messages: [entry(1, { kind: "commit", epoch: 1, welcome: "AA==" }), entry(2, { kind: "sealed", body: "AAAA" })],
+    messages: [
+      entry(1, { kind: "commit", epoch: 1, welcome: "AA==" }),
+      entry(2, { kind: "sealed", body: "AAAA" }),
+      entry(3, { body: "in the clear", epoch: 1 }),
+    ],
     more: false,
-    last_seq: 2,
+    last_seq: 3,
     members: [],
   };
   let shown: UnreadableMessage[] = [];
@@ -396,7 +407,9 @@ it("a page shows no bytes", () => {
   expect(shown.map(({ kind, body, welcome, unreadable }) => [kind, body, welcome, unreadable])).toEqual([
     ["commit", "", undefined, undefined],
     ["sealed", "", undefined, "later"],
+    ["text", "in the clear", undefined, undefined],
   ]);
+  expect(shown[2]).not.toHaveProperty("epoch");
 });
 
 it("a page of a conversation in which the device has no part yet was sealed before its join", () => {
@@ -537,6 +550,29 @@ it("an entry that can't be judged yet waits, and all behind it", () => {
     3,
     undefined,
   ]);
+});
+
+it("each message has a digest where the server takes reports with proof, and none is sealed before that is known", () => {
+  const keyring = new FakeKeyring();
+  keyring.isReady = true;
+  expect(start(keyring, nothingSaved(), ["encryption", "encryption.report"]) && keyring.isFranking).toBe(true);
+  expect(start(keyring) && keyring.isFranking).toBe(false);
+  const options = {
+    me: "alice",
+    timing: defaultTiming,
+    keeper: "store",
+    saved: nothingSaved(),
+    random: () => 0,
+  } as const;
+  const session = new SealedSession({ ...options, now: 0 }, keyring);
+  session.tick(0);
+  turn(session);
+  session.opened(1, 0);
+  session.keep({ clientMsgId: "m1", target: { to: "bob" }, body: "hi" }, undefined, 0);
+  const { frames } = turn(session);
+  expect(frames.map(({ action }) => action)).toEqual(["drain", "ping"]);
+  reply(session, "2", { pending: false, server_time: "2026-11-28T10:00:00.000Z" });
+  expect(turn(session).frames.map(({ action }) => action)).toEqual(["send"]);
 });
 
 it("low keys reach the keyring", () => {

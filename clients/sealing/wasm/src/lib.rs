@@ -29,6 +29,9 @@ enum Call {
     CaughtUp {
         now: u64,
     },
+    Franking {
+        on: bool,
+    },
     Requests {
         now: u64,
     },
@@ -172,6 +175,7 @@ impl Keyring {
             Call::Connected {} => json(&ring.connected()),
             Call::KeysLow { left } => json(&ring.keys_low(left)),
             Call::CaughtUp { now } => json(&ring.caught_up(now)),
+            Call::Franking { on } => json(&ring.set_franking(on)),
             Call::Requests { now } => json(&ring.requests(now)),
             Call::Answered { key, result, problem, now } => {
                 let result = match problem {

@@ -16,6 +16,8 @@ export interface Sealed {
   silent: boolean;
   /** The upload of its file. */
   media_id?: string;
+  /** The digest for a report. */
+  frank?: string;
 }
 
 export type Readiness = "ready" | "waits" | { held: string } | { refused: string };
@@ -59,6 +61,8 @@ export interface Keyring {
   wakeAt(): number | undefined;
   /** The client has everything that was pending. */
   caughtUp(nowMs: number): void;
+  /** The server's features have `encryption.report`, or not: each message then has a digest. */
+  franking(isOn: boolean): void;
   /** The conversations whose log is to be requested, at least up to this `seq`. */
   due(): [conversation: string, seq: number][];
   /** The chat list has this encrypted conversation. */

@@ -11,6 +11,7 @@ import {
   type Conversation,
   type HistoryResult,
   isInboxResult,
+  isPingResult,
   limits,
   type Message,
   type Problem,
@@ -90,6 +91,8 @@ export class SealedSession extends Session {
   #targets = new Map<string, string | undefined>();
   #loads = new Map<LoadId, string>();
   #lastLoad = FIRST_LOAD;
+  /** The server has said what it has switched on. */
+  #hasFeatures = false;
   /** The store's rows have come. */
   #hasRows = false;
   /** How these conversations are encrypted, until the keyring changes. */
@@ -112,6 +115,7 @@ export class SealedSession extends Session {
       if (link !== this.#link) {
         this.#keyring.connected();
         this.#findBehind();
+        this.#askFeatures();
       }
       this.#sendWaiting();
       this.#askDue();
@@ -208,6 +212,26 @@ export class SealedSession extends Session {
   }
 
   // Requests.
+
+  /** Asks what the server has switched on. No message is sealed before the first answer. */
+  #askFeatures(): void {
+    this.requests.askClear(
+      { action: "ping", features: true },
+      {
+        answered: (result) => {
+          const isRead = isPingResult(result);
+          if (isRead) {
+            this.#hasFeatures = true;
+            this.#keyring.franking(result.features?.includes("encryption.report") ?? false);
+          }
+          return isRead;
+        },
+        refused: () => {},
+        // The next connection asks again.
+        lost: () => {},
+      },
+    );
+  }
 
   #askDue(): void {
     for (const [key, request] of [...this.#again.splice(0), ...this.#keyring.requests(this.#nowMs)]) {
@@ -416,7 +440,7 @@ export class SealedSession extends Session {
   #seal(party: Party, request: Content): Sealed | PigeonholeError | undefined {
     const { client_msg_id } = request;
     const known = this.#keyring.sealed(party, client_msg_id);
-    if (known) {
+    if (known || !this.#hasFeatures) {
       return known;
     }
     if (request.action === "send" && request.media && !("key" in request.media)) {
@@ -437,12 +461,13 @@ export class SealedSession extends Session {
   #send(party: Party, waiting: Waiting, request: Content, sealed: Sealed): void {
     const { asker, lostUntil } = waiting;
     const { client_msg_id } = request;
-    const { epoch, body, silent, media_id } = sealed;
+    const { epoch, body, silent, media_id, frank } = sealed;
     const own: Own = { party, request, sealed, toldAt: undefined, isDone: false };
     this.#own.set(client_msg_id, own);
     const target = "to" in request ? { to: request.to } : { conversation_id: request.conversation_id };
     const media = media_id === undefined ? {} : { media: { media_id } };
-    const bytes = { kind: "sealed", epoch, body, ...(silent ? { silent } : {}), ...media } as const;
+    const proof = frank === undefined ? {} : { frank };
+    const bytes = { kind: "sealed", epoch, body, ...(silent ? { silent } : {}), ...media, ...proof } as const;
     this.requests.askClear(
       { action: "send", ...target, client_msg_id, ...bytes },
       {
@@ -665,7 +690,9 @@ export class SealedSession extends Session {
     if (shown) {
       this.#deliver(this.#content(message, shown), missed);
     } else {
-      super.handOver(message, missed);
+      // An entry of a channel is in the clear, whatever the server says.
+      const { epoch: _, ...plain } = message;
+      super.handOver(plain, missed);
     }
   }
 
@@ -773,6 +800,9 @@ export class SealedSession extends Session {
           page.messages[at] = unreadable(message, message.seq <= passed ? "before_join" : "later");
         } else if (message.kind === "commit" || message.commit !== undefined) {
           page.messages[at] = withoutBytes(message);
+        } else {
+          // The lock of a message is for those that the keyring has opened.
+          delete message.epoch;
         }
       }
       this.#endsAt(id, page.last_seq);
