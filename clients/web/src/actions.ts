@@ -177,7 +177,8 @@ export class Actions {
    * @throws As `send`.
    */
   create(group: NewGroup): Promise<Sent> {
-    return this.#request({ action: "create", ...group });
+    const isClear = !this.#encryption || group.kind === "channel";
+    return this.#request({ action: "create", ...(isClear ? {} : { encrypted: true }), ...group });
   }
 
   /**

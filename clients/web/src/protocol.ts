@@ -51,7 +51,10 @@ export type Draft = string | { body: string; replyTo?: number; mentions?: string
 /** The title of a group or a channel, and the rules for its members; for a channel also `join`. */
 export type GroupInfo = Pick<UpdateRequest, "title" | "history" | "post" | "add" | "join">;
 
-/** A group or a channel that is to be: `members` besides the user. `encrypted`: a group, by a client with encryption. */
+/**
+ * A group or a channel that is to be: `members` besides the user. `encrypted`: a group, by a client with encryption, which
+ * creates encrypted groups unless it is `false`.
+ */
 export type NewGroup = Pick<
   CreateRequest,
   "kind" | "title" | "members" | "history" | "post" | "add" | "join" | "encrypted"

@@ -194,6 +194,7 @@ function keyringOf(keyring: InstanceType<Sealing["Keyring"]>): Keyring {
     connected: () => call("connected"),
     keysLow: (left) => call("keys_low", { left }),
     caughtUp: (now) => call("caught_up", { now }),
+    created: (conversation) => call("created", { conversation }),
     franking: (on) => call("franking", { on }),
     requests: (now) => call("requests", { now }),
     answered: (key, reply, now) => {

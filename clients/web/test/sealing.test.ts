@@ -28,6 +28,7 @@ class FakeKeyring implements Keyring {
   /** Entries from this one on can't be judged yet. */
   judgesBelow = Number.POSITIVE_INFINITY;
   rolls: unknown[] = [];
+  encrypted = new Set<string>();
   isFranking = false;
   #sealed = new Map<string, Sealed>();
   #isAsked = false;
@@ -110,6 +111,10 @@ class FakeKeyring implements Keyring {
 
   caughtUp() {}
 
+  created(group: string) {
+    this.encrypted.add(group);
+  }
+
   franking(isOn: boolean) {
     this.isFranking = isOn;
   }
@@ -130,7 +135,8 @@ class FakeKeyring implements Keyring {
   }
 
   security(name: string, fields: object) {
-    return name === "lock" ? "plain" : { name, ...fields };
+    const of = (fields as { with?: { conversation?: string } }).with?.conversation ?? "";
+    return name === "lock" ? (this.encrypted.has(of) ? "sealed" : "plain") : { name, ...fields };
   }
 
   sent(_: Party, clientMsgId: string) {
@@ -156,7 +162,11 @@ class FakeKeyring implements Keyring {
   }
 }
 
-function start(keyring: FakeKeyring, saved: Saved = nothingSaved(), features: string[] = ["encryption"]) {
+function start(
+  keyring: FakeKeyring,
+  saved: Saved = nothingSaved(),
+  features: string[] = ["encryption", "encryption.groups"],
+) {
   const options = { me: "alice", timing: defaultTiming, keeper: "store", saved, random: () => 0, now: 0 } as const;
   const session = new SealedSession(options, keyring);
   session.tick(0);
@@ -483,6 +493,16 @@ it("an own group that is created encrypted is encrypted from its first message o
   expect(turn(session).frames).toContainEqual(
     expect.objectContaining({ action: "send", conversation_id: GROUP, kind: "sealed" }),
   );
+});
+
+it("no encrypted group is created where the server has none", () => {
+  const { session } = start(new FakeKeyring(), nothingSaved(), ["encryption"]);
+  const members = ["bob"];
+  const request = { action: "create", client_msg_id: "c1", title: "Friends", members, encrypted: true } as const;
+  session.keep({ clientMsgId: "c1", request }, undefined, 0);
+  const { frames, told } = turn(session);
+  expect(frames).toEqual([]);
+  expect(told).toContainEqual(expect.objectContaining({ type: "failed", clientMsgId: "c1" }));
 });
 
 /** Alice is in an encrypted group, up to entry 1. */

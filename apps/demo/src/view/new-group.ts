@@ -48,7 +48,7 @@ export class NewGroup {
         return;
       }
       try {
-        const encrypted = hasKeys && this.#encrypted.checked ? { encrypted: true } : {};
+        const encrypted = hasKeys ? { encrypted: this.#encrypted.checked } : {};
         await create({ title: this.#title.value.trim(), members: ids, ...encrypted });
         this.#close();
       } catch (error) {

@@ -32,6 +32,9 @@ enum Call {
     Franking {
         on: bool,
     },
+    Created {
+        conversation: ConversationId,
+    },
     Requests {
         now: u64,
     },
@@ -175,6 +178,7 @@ impl Keyring {
             Call::Connected {} => json(&ring.connected()),
             Call::KeysLow { left } => json(&ring.keys_low(left)),
             Call::CaughtUp { now } => json(&ring.caught_up(now)),
+            Call::Created { conversation } => json(&ring.created(&conversation)),
             Call::Franking { on } => json(&ring.set_franking(on)),
             Call::Requests { now } => json(&ring.requests(now)),
             Call::Answered { key, result, problem, now } => {

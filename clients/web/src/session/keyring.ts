@@ -65,6 +65,8 @@ export interface Keyring {
   franking(isOn: boolean): void;
   /** The conversations whose log is to be requested, at least up to this `seq`. */
   due(): [conversation: string, seq: number][];
+  /** This group was created encrypted. */
+  created(group: string): void;
   /** The chat list has this encrypted conversation. */
   met(party: Party, nowMs: number): void;
   take(entry: Message, nowMs: number): { shown: Opened; notices: Notice[] };

@@ -40,13 +40,14 @@ type Content = Extract<StoringRequest, { action: "send" | "edit" | "react" }>;
 /** A change of a group's members, which can need a commit. */
 type Roll = Extract<StoringRequest, { action: "add" | "remove" }>;
 type Upload = Extract<Request, { action: "upload" }>;
+type Create = Extract<StoringRequest, { action: "create" }>;
 
 /** Where a request goes. */
 type Place = { to?: string | undefined } | { conversation_id?: string | undefined };
 
 /** A request that has not left yet. */
 interface Waiting {
-  request: Content | Roll | Upload;
+  request: Content | Roll | Upload | Create;
   asker: Asker;
   lostUntil: number;
 }
@@ -91,8 +92,8 @@ export class SealedSession extends Session {
   #targets = new Map<string, string | undefined>();
   #loads = new Map<LoadId, string>();
   #lastLoad = FIRST_LOAD;
-  /** The server has said what it has switched on. */
-  #hasFeatures = false;
+  /** The features of the server. `undefined` until its first answer. */
+  #features: readonly string[] | undefined;
   /** The store's rows have come. */
   #hasRows = false;
   /** How these conversations are encrypted, until the keyring changes. */
@@ -150,12 +151,8 @@ export class SealedSession extends Session {
 
   #readLock(of: string): Lock {
     const lock = this.#keyring.security("lock", { with: partyOf(of) }) as Lock;
-    const epoch = this.#groups.get(of);
-    if (lock !== "plain" || epoch === undefined) {
-      return lock;
-    }
-    // A group that was created encrypted begins with its first message.
-    return epoch === 0 ? "sealed" : "joining";
+    const hasBegun = (this.#groups.get(of) ?? 0) > 0;
+    return hasBegun && lock === "sealed" && this.#keyring.position(of) === undefined ? "joining" : lock;
   }
 
   #remember(key: string, value: string | null): void {
@@ -221,8 +218,8 @@ export class SealedSession extends Session {
         answered: (result) => {
           const isRead = isPingResult(result);
           if (isRead) {
-            this.#hasFeatures = true;
-            this.#keyring.franking(result.features?.includes("encryption.report") ?? false);
+            this.#features = result.features ?? [];
+            this.#keyring.franking(this.#features.includes("encryption.report"));
           }
           return isRead;
         },
@@ -266,7 +263,7 @@ export class SealedSession extends Session {
 
   /** Takes a request that can need the keyring. Returns `false` if it leaves as it is. */
   hold(request: Request, asker: Asker, lostUntil: number): boolean {
-    if (!needsKeys(request) || this.#readerOf(this.#placeOf(request)) === "all") {
+    if (!needsKeys(request) || (request.action !== "create" && this.#readerOf(this.#placeOf(request)) === "all")) {
       return false;
     }
     this.#waiting.push({ request, asker, lostUntil });
@@ -306,22 +303,43 @@ export class SealedSession extends Session {
     return isService(peer) ? "all" : { user: peer };
   }
 
-  /** The server has created a group. */
+  /** The server has created a group. The device of its owner begins the encryption. */
   created(result: unknown, isEncrypted: boolean): void {
-    const { conversation_id } = result as { conversation_id?: string };
-    if (conversation_id !== undefined) {
-      this.#knowGroup(conversation_id, isEncrypted ? 0 : undefined);
+    const { conversation_id: conversation } = result as { conversation_id?: string };
+    if (conversation !== undefined) {
+      this.#knowGroup(conversation, isEncrypted ? 0 : undefined);
+      if (isEncrypted) {
+        this.#keyring.prepare({ conversation }, this.#nowMs);
+      }
     }
   }
 
   #knowGroup(id: string, epoch: number | undefined): void {
     this.#groups.set(id, epoch ?? this.#groups.get(id));
     this.#locks.delete(id);
+    if (epoch !== undefined) {
+      this.#keyring.created(id);
+    }
+  }
+
+  /** Another server would create a group in the clear. */
+  #create(waiting: Waiting, request: Create): void {
+    if (this.#features === undefined) {
+      this.#waiting.push(waiting);
+    } else if (this.#features.includes("encryption.groups")) {
+      this.requests.askToCreate(request, waiting.asker, waiting.lostUntil);
+    } else {
+      waiting.asker.refused(new PigeonholeError("forbidden", "the server has no encrypted groups"));
+    }
   }
 
   #sendWaiting(): void {
     for (const waiting of this.#waiting.splice(0)) {
       const { request, asker, lostUntil } = waiting;
+      if (request.action === "create") {
+        this.#create(waiting, request);
+        continue;
+      }
       const place = this.#placeOf(request);
       const reader = this.#readerOf(place);
       if (reader === undefined) {
@@ -360,7 +378,8 @@ export class SealedSession extends Session {
           for (const row of conversations) {
             this.store({ row });
           }
-          const isMissing = ({ request }: Waiting) => this.#readerOf(this.#placeOf(request)) === undefined;
+          const isMissing = ({ request }: Waiting) =>
+            request.action !== "create" && this.#readerOf(this.#placeOf(request)) === undefined;
           if (next_cursor !== null && this.#waiting.some(isMissing)) {
             this.#askRows(next_cursor);
           } else {
@@ -377,7 +396,7 @@ export class SealedSession extends Session {
   /** The chat list has no row of these groups, so the user is no member. The server refuses the requests. */
   #endRows(): void {
     for (const { request } of this.#waiting) {
-      const place = this.#placeOf(request);
+      const place = request.action === "create" ? {} : this.#placeOf(request);
       const id = "conversation_id" in place ? (place.conversation_id ?? "") : "";
       if (isGroup(id) && !this.#groups.has(id)) {
         this.#groups.set(id, undefined);
@@ -440,7 +459,7 @@ export class SealedSession extends Session {
   #seal(party: Party, request: Content): Sealed | PigeonholeError | undefined {
     const { client_msg_id } = request;
     const known = this.#keyring.sealed(party, client_msg_id);
-    if (known || !this.#hasFeatures) {
+    if (known || !this.#features) {
       return known;
     }
     if (request.action === "send" && request.media && !("key" in request.media)) {
@@ -882,10 +901,15 @@ class SealedRequests extends Requests {
     if (this.#sealing.hold(request, asker, lostUntil)) {
       return;
     }
-    if (request.action !== "create") {
+    if (request.action === "create") {
+      this.askToCreate(request, asker, lostUntil);
+    } else {
       super.ask(request, asker, lostUntil);
-      return;
     }
+  }
+
+  /** Sends a new group, whose encryption begins with the reply. */
+  askToCreate(request: Create, asker: Asker, lostUntil: number): void {
     const answered = (result: unknown) => {
       this.#sealing.created(result, request.encrypted === true);
       return asker.answered(result);
@@ -916,8 +940,9 @@ export function partyOf(of: string): Party {
   return isGroup(of) ? { conversation: of } : { user: of };
 }
 
-function needsKeys(request: Request): request is Content | Roll | Upload {
-  return isContent(request) || isRoll(request) || request.action === "upload";
+function needsKeys(request: Request): request is Content | Roll | Upload | Create {
+  const isSealed = request.action === "create" && request.encrypted === true;
+  return isContent(request) || isRoll(request) || request.action === "upload" || isSealed;
 }
 
 function isContent(request: Request): request is Content {
