@@ -152,8 +152,8 @@ pub enum EdgeInput {
         /// The request.
         client_msg_id: String,
     },
-    /// The user decides about keys, as JSON: `{"verify": user}`, `{"accept": user}`, `{"reset": user}` or
-    /// `{"remove": device}`. Invalid JSON changes nothing.
+    /// The user decides about keys, as JSON: `{"verify": user}`, `{"accept": user}`, `{"reset": user}`,
+    /// `{"reset_group": id}` or `{"remove": device}`. Invalid JSON changes nothing.
     Trust {
         /// The decision.
         trust: String,

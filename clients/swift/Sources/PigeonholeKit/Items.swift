@@ -177,7 +177,7 @@ public struct ChatRow: Decodable, Sendable, Hashable, Identifiable {
     public let typing: [String]
     /// Whether the peer is online, in an open conversation.
     public let presence: Presence?
-    /// `sealed`, `joining`, or `changed`: the keys of the other user changed, and messages wait. `nil`: not encrypted.
+    /// `sealed`, `joining`, or `changed`: the keys of a verified user changed, and messages wait. `nil`: not encrypted.
     public let lock: String?
 
     public var id: String { key }

@@ -13,6 +13,8 @@ public final class Pigeonhole: Sendable {
     let isEncrypted: Bool
     /// The folder of a client that keeps messages.
     private let folder: URL?
+    /// New groups are encrypted.
+    private let encrypts: Bool
     private let running: Task<Void, Never>
     /// The events, in their order, for one consumer.
     public let events: Events
@@ -38,6 +40,7 @@ public final class Pigeonhole: Sendable {
         (self.loop, me, events) = (loop, config.userID, Events(queue: loop.events))
         isEncrypted = config.encrypted != nil
         folder = config.keep == .messages ? config.folder : nil
+        encrypts = config.encrypted != nil
         running = Task.detached { await loop.run() }
         #if canImport(Network)
             // Not `wake()`, which would end a suspension.
@@ -149,9 +152,9 @@ public final class Pigeonhole: Sendable {
     /// Creates a group through the outbox; the user is its owner. The result has its id.
     @discardableResult
     public func createGroup(
-        _ title: String, members: [String], set: GroupSettings = GroupSettings()
+        _ title: String, members: [String], set: GroupSettings = GroupSettings(), encrypted: Bool? = nil
     ) async throws -> Sent<Stored> {
-        try await create(nil, title, members, set)
+        try await create(nil, title, members, set, encrypted: encrypted ?? encrypts)
     }
 
     /// Creates a channel, which any number of users read, and its admins write.
@@ -163,10 +166,11 @@ public final class Pigeonhole: Sendable {
     }
 
     private func create(
-        _ kind: String?, _ title: String, _ members: [String], _ set: GroupSettings
+        _ kind: String?, _ title: String, _ members: [String], _ set: GroupSettings, encrypted: Bool = false
     ) async throws -> Sent<Stored> {
         let fields: [String: JSON?] = [
             "kind": kind.map(JSON.string), "title": .string(title), "members": .strings(members),
+            "encrypted": encrypted ? .bool(true) : nil,
         ]
         return try await keep("create", fields.merging(set.fields) { $1 })
     }
@@ -242,6 +246,11 @@ public final class Pigeonhole: Sendable {
     /// Begins the encryption of the conversation with this user anew.
     public func reset(_ userID: String) {
         trust("reset", userID)
+    }
+
+    /// Begins the encryption of this group anew.
+    public func resetGroup(_ conversationID: String) {
+        trust("reset_group", conversationID)
     }
 
     /// The user's devices that have keys, as the server listed them after the last connect.

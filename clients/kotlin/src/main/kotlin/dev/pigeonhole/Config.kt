@@ -22,7 +22,7 @@ public class Config(
     public val http: OkHttpClient? = null,
     /** Other times than the usual ones, for tests: `ack_every` and the others of the core's `Timing`. */
     public val timing: Map<String, Duration> = emptyMap(),
-    /** Encrypts direct conversations from end to end. Needs a folder and [Keep.MESSAGES]. */
+    /** Encrypts direct conversations and new groups from end to end. Needs a folder and [Keep.MESSAGES]. */
     public val encrypted: Keys? = null,
 )
 

@@ -51,7 +51,8 @@ public interface Event {
 
     /**
      * News of the encryption. `what` is `identity_changed` (of `user`), `device_added`, `device_removed`, `joined`, `reset`
-     * (by `by`), `broken`, `wrong_mark`, `last_resort`, `unknown_device` or `keys_refused`.
+     * (by `by`), `broken`, `wrong_mark`, `without_keys` (of `users`), `last_resort`, `unknown_device` or
+     * `keys_refused`.
      */
     @Serializable
     public data class Security(
@@ -61,6 +62,8 @@ public interface Event {
         val by: String? = null,
         val device: String? = null,
         val fromSeq: Long? = null,
+        /** The members of a group who have no keys, and can't read it. */
+        val users: List<String> = emptyList(),
     ) : Event
 
     /** The server refused a message or a change for good. */

@@ -213,7 +213,7 @@ public data class ChatRow(
     val typing: List<String> = emptyList(),
     /** Whether the peer is online, in an open conversation. */
     val presence: Presence? = null,
-    /** `plain`, `sealed`, `joining`, or `changed`: the keys of the other user changed, and messages wait. */
+    /** `plain`, `sealed`, `joining`, or `changed`: the keys of a verified user changed, and messages wait. */
     val lock: String = "plain",
 )
 

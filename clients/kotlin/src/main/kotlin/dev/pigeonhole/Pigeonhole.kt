@@ -134,9 +134,16 @@ public class Pigeonhole private constructor(
         return file
     }
 
-    /** Creates a group through the outbox; the user is its owner. The result has its id. */
-    public suspend fun createGroup(title: String, members: List<String>, set: GroupSettings = GroupSettings()): Sent<Stored> =
-        create("group", title, members, set)
+    /**
+     * Creates a group through the outbox; the user is its owner. The result has its id. With [Config.encrypted], the group is
+     * [encrypted] and has no service in it. A server without encrypted groups fails it with `forbidden`.
+     */
+    public suspend fun createGroup(
+        title: String,
+        members: List<String>,
+        set: GroupSettings = GroupSettings(),
+        encrypted: Boolean = config.encrypted != null,
+    ): Sent<Stored> = create("group", title, members, set, encrypted)
 
     /** Creates a channel, which any number of users read, and its admins write. */
     public suspend fun createChannel(
@@ -145,8 +152,15 @@ public class Pigeonhole private constructor(
         set: GroupSettings = GroupSettings(),
     ): Sent<Stored> = create("channel", title, members, set)
 
-    private suspend fun create(kind: String, title: String, members: List<String>, set: GroupSettings): Sent<Stored> =
+    private suspend fun create(
+        kind: String,
+        title: String,
+        members: List<String>,
+        set: GroupSettings,
+        encrypted: Boolean = false,
+    ): Sent<Stored> =
         keep<Stored>("create") {
+            if (encrypted) put("encrypted", true)
             if (kind != "group") put("kind", kind)
             put("title", title)
             putJsonArray("members") { members.forEach { add(it) } }
@@ -222,6 +236,9 @@ public class Pigeonhole private constructor(
 
     /** Begins the encryption of the conversation with this user anew. */
     public fun reset(userId: String): Unit = trust("reset", userId)
+
+    /** Begins the encryption of this group anew. */
+    public fun resetGroup(conversationId: String): Unit = trust("reset_group", conversationId)
 
     /** The user's devices that have keys, as the server listed them after the last connect. */
     public suspend fun ownDevices(): List<OwnDevice> = withContext(Dispatchers.IO) {

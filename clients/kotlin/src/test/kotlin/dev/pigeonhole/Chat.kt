@@ -103,7 +103,8 @@ private class Chat(private val pigeonhole: Pigeonhole, private val me: String, p
             command == "/open" -> open(first)
             command == "/older" -> view.value.older()
             command == "/list" -> list.rows.value.forEach {
-                println("${it.conversationId} ${it.title ?: it.peerId} ${it.unread} unread: ${harmless(it.line?.text.orEmpty())}")
+                val lock = if (it.lock == "plain") "" else "🔒 "
+                println("${it.conversationId} $lock${it.title ?: it.peerId} ${it.unread} unread: ${harmless(it.line?.text.orEmpty())}")
             }
             command == "/find" -> pigeonhole.search(rest).forEach { println("${it.conversationId} #${it.seq} ${harmless(it.body)}") }
             command == "/group" -> open(pigeonhole.createGroup(first, text.split(" ").filter(String::isNotEmpty)).stored().conversationId)

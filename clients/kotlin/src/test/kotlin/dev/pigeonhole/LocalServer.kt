@@ -35,10 +35,11 @@ internal class LocalServer : AutoCloseable {
         return json.parseToJsonElement(page).jsonObject.getValue("token").jsonPrimitive.content
     }
 
-    fun config(user: String, keep: Keep, address: String = url) =
-        Config(address, user, File(folder, user), keep, timing = mapOf("ack_every" to 100.milliseconds))
+    fun config(user: String, keep: Keep, address: String = url, keys: Keys? = null) =
+        Config(address, user, File(folder, user), keep, timing = mapOf("ack_every" to 100.milliseconds), encrypted = keys)
 
-    suspend fun open(user: String, keep: Keep): Pigeonhole = Pigeonhole.open(config(user, keep)) { token(user) }
+    suspend fun open(user: String, keep: Keep, keys: Keys? = null): Pigeonhole =
+        Pigeonhole.open(config(user, keep, keys = keys)) { token(user) }
 }
 
 /** An address without a server. */

@@ -82,6 +82,25 @@ class ViewsTest {
     }
 
     @Test
+    fun `a group of encrypted clients has a lock, and its members read it`() = test { server ->
+        val alice = server.open("alice", Keep.MESSAGES, Keys.generate())
+        val bob = server.open("bob", Keep.MESSAGES, Keys.generate())
+        // From then on, others can encrypt for the device.
+        while (bob.ownDevices().isEmpty()) delay(5)
+        val group = alice.createGroup("Trip", listOf("bob")).stored().conversationId
+        bob.conversations().until { list -> list.rows.any { it.conversationId == group && it.lock == "sealed" } }
+        bob.conversation(group).send("hi").stored()
+        val view = alice.conversation(group).messages()
+        assertTrue(view.until { it.bodies == listOf("hi") }.messages.single().isSealed)
+        alice.resetGroup(group)
+        bob.events.filterIsInstance<Event.Security>().first { it.what == "reset" }
+        alice.conversation(group).send("again").stored()
+        assertEquals(listOf("hi", "again"), view.until { it.messages.size == 2 }.bodies)
+        alice.close()
+        bob.close()
+    }
+
+    @Test
     fun `without a network, list, conversations, drafts and search come from the store`() = test { server ->
         val alice = server.open("alice", Keep.MESSAGES)
         val bob = server.open("bob", Keep.OUTBOX)
