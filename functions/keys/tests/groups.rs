@@ -261,6 +261,8 @@ async fn nothing_is_sealed_until_a_commit_names_who_left() {
     done(&bench, "dave", with(commit(&group, "c3", 5), json!({"removes": ["carol", "zoe"]}))).await;
     let entry = entries(&bench, "alice", &group).await.pop().unwrap();
     assert_eq!(entry["removes"], json!(["carol", "zoe"]));
+    let other = with(commit(&group, "c3", 5), json!({"removes": ["carol", "zed"]}));
+    assert_eq!(code(&bench, "dave", other).await, "id_reused");
     let refused = of(&bench, "dave", sealed(&group, "m1", 6)).await["error"].take();
     assert_eq!(refused["members"], json!(["bob"]));
     done(&bench, "erin", with(birth(&group, "b2", 6), json!({"removes": ["bob"]}))).await;

@@ -232,4 +232,8 @@ async fn what_the_server_does_not_have_is_left_out() {
     let problem = "bad_request · kind: must not be \"sealed\": this server has no encryption.media";
     assert_eq!(told(&off, "alice", upload()).await, problem);
     assert_eq!(off.refused("alice", carrying("m1", &json!("m_x_1"))).await, "not_member");
+    let mut to_bob = with(carrying("m1", &json!("m_x_1")), "to", json!("bob"));
+    to_bob.as_object_mut().unwrap().remove("conversation_id");
+    let problem = "bad_request · media: must be left out: this server has no encryption.media";
+    assert_eq!(told(&off, "alice", to_bob).await, problem);
 }
