@@ -126,7 +126,10 @@ impl Device {
         ensure(sender.user == *entry.sender_id, Error::Misplaced("the Welcome is of another sender"))?;
         let joined = Group::new(&store, &mut group)?;
         let tree = Tree::read(joined.tree())?;
-        judge::join(&tree, entry.conversation, is_birth)?;
+        judge::join(&tree, entry.conversation)?;
+        // Else a user who left could begin the group anew, with the server's help.
+        let is_member = !is_birth || !entry.conversation.has_lost(entry.sender_id);
+        ensure(is_member, Error::Misplaced("the birth is of no member"))?;
         judge::own_leaf(&tree, group.current_member_index(), self)?;
         let left = store.take_packages();
         let used = private.iter().find(|(reference, _)| left.iter().all(|(other, _)| other != reference));
@@ -146,7 +149,7 @@ impl Device {
         tree: &[u8],
     ) -> Result<Pending> {
         let before = Tree::read(tree)?;
-        judge::join(&before, conversation, false)?;
+        judge::join(&before, conversation)?;
         let message = MlsMessage::from_bytes(bytes).map_err(|_| Error::Malformed("group info"))?;
         let store = Store::default();
         let client = client(&store, Some(self), Duration::from_secs(package::PACKAGE_LIFETIME_S));

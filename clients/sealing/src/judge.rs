@@ -64,21 +64,21 @@ pub(crate) fn birth(tree: &Tree, conversation: &Conversation) -> Result<()> {
     ensure(tree.strangers(conversation).is_empty(), Error::Profile("a leaf is of no member"))
 }
 
-/// Checks the tree that a device joins. A group may still have the leaf of a user who left, until the next commit. A later
-/// device does not see the members of a birth, and refuses only users who left before it by its log.
-pub(crate) fn join(tree: &Tree, conversation: &Conversation, is_birth: bool) -> Result<()> {
+/// Checks the tree that a device joins. A group may still have the leaf of a user who left, until the next commit: also
+/// a birth, whose author did not know it yet. A later device does not see the members of a birth.
+pub(crate) fn join(tree: &Tree, conversation: &Conversation) -> Result<()> {
     if conversation.is_direct() {
         return birth(tree, conversation);
     }
     tree.check()?;
-    Tree::verify(tree.leaves.values())?;
-    let is_former = |leaf: &Leaf| conversation.has_lost(&leaf.credential.user);
-    ensure(!is_birth || !tree.leaves.values().any(is_former), Error::Profile("a leaf is of no member"))
+    Tree::verify(tree.leaves.values())
 }
 
-/// Checks the tree of a birth that ends an epoch in which the device has a part, and so a log: it knows all members.
+/// Checks the tree of a birth that ends an epoch in which the device has a part, and so a log: it knows all members, and
+/// who was one until then.
 pub(crate) fn reset(before: &Tree, after: &Tree, conversation: &Conversation) -> Result<()> {
-    are_members(after.leaves.values(), before, conversation)
+    let was_member = |leaf: &Leaf| !conversation.is_direct() && conversation.has_lost(&leaf.credential.user);
+    are_members(after.leaves.values().filter(|leaf| !was_member(leaf)), before, conversation)
 }
 
 /// A device that joined later may not know of a member, whose leaf it sees.

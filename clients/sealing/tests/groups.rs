@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use pigeonhole_sealing::{
     Asked, Conversation, Credential, Entry, Group, Identity, Lock, Notice, Pending, Prepared, Readiness, Roll, Step,
 };
-use town::{Change, Town, group_id, user};
-use wire::{Bytes, Carried, ClientMsgId, Kind, Message, System, UserId};
+use town::{Change, Client, Town, group_id, user};
+use wire::{Action, Bytes, Carried, ClientMsgId, Kind, Message, System, UserId};
 
 const THREE: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
@@ -147,7 +147,7 @@ fn a_remove_has_its_commit_and_without_one_it_is_as_a_leave() {
         user_id: user("carol"),
         keys: None,
     };
-    town.server.ask(&owner, &phone, &wire::Action::Remove(request)).unwrap();
+    town.server.ask(&owner, &phone, &Action::Remove(request)).unwrap();
     town.settle();
     town.says(1, "two");
     town.settle();
@@ -285,6 +285,49 @@ fn what_nobody_can_follow_ends_with_a_birth_and_a_remove_needs_no_commit() {
     assert!(!users(&town.clients[2].group().unwrap()).contains("dave"));
     assert_eq!(town.texts(2).last(), Some(&"after"));
     assert_eq!(town.texts(0).last(), Some(&"after"));
+}
+
+/// A birth by the client at this place is under way when bob leaves, and the server stores it.
+fn born_beside_a_leave(by: usize) -> Town {
+    let mut town = Town::begun(&THREE, 3);
+    let now_ms = town.now_ms;
+    town.clients[by].keyring.reset(&group_id(), now_ms);
+    town.clients[by].commit();
+    let is_birth = |client: &Client| client.asked.iter().any(|asked| matches!(asked.action, Action::Commit(_)));
+    while !is_birth(&town.clients[by]) {
+        town.clients[by].pump(now_ms);
+        while !is_birth(&town.clients[by]) && !town.clients[by].asked.is_empty() {
+            town.clients[by].serve(&mut town.server, 0);
+            town.clients[by].answer(0, now_ms, false);
+        }
+    }
+    town.server.append(&user("bob"), &id("r-leave"), Kind::System).system = Some(System::MemberLeft {});
+    town.clients[by].serve(&mut town.server, 0);
+    town.server.members.remove(&user("bob"));
+    town
+}
+
+#[test]
+fn a_birth_beside_a_leave_is_followed_and_who_left_is_out_before_the_next_message() {
+    let mut town = born_beside_a_leave(0);
+    assert!(town.server.log.last().unwrap().commit.is_none(), "the birth is stored");
+    while town.clients[2].read(&town.server, town.now_ms) {}
+    town.clients[2].commit();
+    assert!(users(&town.clients[2].group().unwrap()).contains("bob"), "the author did not know it");
+    town.settle();
+    let of_bob = town.clients[1].group();
+    town.says(0, "without bob");
+    town.settle();
+    assert_eq!(town.texts(2).last(), Some(&"without bob"));
+    assert!(!users(&town.clients[2].group().unwrap()).contains("bob"));
+    assert!(of_bob.is_none(), "who left keeps keys");
+}
+
+#[test]
+fn a_birth_by_who_left_is_not_followed() {
+    let mut town = born_beside_a_leave(1);
+    while town.clients[2].read(&town.server, town.now_ms) {}
+    assert!(town.clients[2].turn.notices.iter().any(|notice| matches!(notice, Notice::Broken { .. })));
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(crate) enum Change {
 /// A request on its way, and the answer on its way back.
 pub(crate) struct Asked {
     pub(crate) key: Option<RequestKey>,
-    action: Action,
+    pub(crate) action: Action,
     pub(crate) answer: Option<Result<Value, Problem>>,
 }
 
