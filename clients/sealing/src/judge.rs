@@ -64,7 +64,7 @@ pub(crate) fn birth(tree: &Tree, conversation: &Conversation) -> Result<()> {
     ensure(tree.strangers(conversation).is_empty(), Error::Profile("a leaf is of no member"))
 }
 
-/// Checks the tree that a device joins. A group may still have the leaf of a user who left, until the next commit: also
+/// Checks the tree that a device joins. A group may still have the leaf of a user who left, until the next commit. So may
 /// a birth, whose author did not know it yet. A later device does not see the members of a birth.
 pub(crate) fn join(tree: &Tree, conversation: &Conversation) -> Result<()> {
     if conversation.is_direct() {
@@ -74,8 +74,8 @@ pub(crate) fn join(tree: &Tree, conversation: &Conversation) -> Result<()> {
     Tree::verify(tree.leaves.values())
 }
 
-/// Checks the tree of a birth that ends an epoch in which the device has a part, and so a log: it knows all members, and
-/// who was one until then.
+/// Checks the tree of a birth that ends an epoch in which the device has a part. Such a device has the log, and knows who
+/// is a member and who was one.
 pub(crate) fn reset(before: &Tree, after: &Tree, conversation: &Conversation) -> Result<()> {
     let was_member = |leaf: &Leaf| !conversation.is_direct() && conversation.has_lost(&leaf.credential.user);
     are_members(after.leaves.values().filter(|leaf| !was_member(leaf)), before, conversation)

@@ -52,7 +52,7 @@ pub struct Quiet {
     pub to_min: u16,
     /// The offset of the device's zone from UTC. An app registers again when it changes.
     #[cfg_attr(feature = "schema", schemars(range(min = -840, max = 840)))]
-    pub offset_min: i16,
+    pub offset_min: i32,
 }
 
 /// The push service of the device, which issued its token.
@@ -117,7 +117,7 @@ impl Quiet {
         };
         let offset = fields.get("offset_min").ok_or_else(|| fields.missing("offset_min"))?.as_i64();
         let offset =
-            offset.and_then(|offset| i16::try_from(offset).ok()).filter(|offset| offset.abs() <= OFFSET_MIN_MAX);
+            offset.and_then(|offset| i32::try_from(offset).ok()).filter(|offset| offset.abs() <= OFFSET_MIN_MAX);
         let wrong =
             || fields.wrong("offset_min", format!("must be an integer from -{OFFSET_MIN_MAX} to {OFFSET_MIN_MAX}"));
         let offset_min = offset.ok_or_else(wrong)?;
@@ -136,7 +136,7 @@ impl Quiet {
 /// Minutes of a day.
 const DAY_MIN: u64 = 24 * 60;
 /// No zone is further from UTC.
-const OFFSET_MIN_MAX: i16 = 14 * 60;
+const OFFSET_MIN_MAX: i32 = 14 * 60;
 
 impl Platform {
     /// Reads what a client wrote, or what was stored.
