@@ -49,6 +49,7 @@ const OWN_MESSAGES: u32 = 100;
 /// The state is a table of rows. A client writes [`take_changes`](Self::take_changes) in the transaction of the turn, before
 /// it tells the app and before a request leaves. After a crash, [`open`](Self::open) goes on from the rows of the last
 /// transaction: pending requests leave again with the same ids and bytes.
+#[expect(clippy::struct_excessive_bools, reason = "each is set for itself")]
 pub struct Keyring {
     identity: Identity,
     device: Device,
@@ -73,6 +74,7 @@ pub struct Keyring {
     told: BTreeSet<DeviceId>,
     notices: Vec<Notice>,
     is_franking: bool,
+    carries_files: bool,
 }
 
 impl fmt::Debug for Keyring {
@@ -130,6 +132,7 @@ impl Keyring {
             listed: Vec::new(),
             told: BTreeSet::new(),
             is_franking: false,
+            carries_files: false,
             notices: Vec::new(),
         };
         keyring.read(&rows, is_same)?;
@@ -292,6 +295,10 @@ impl Keyring {
         if let Some(code) = seat.refusal(now_ms) {
             return Readiness::Refused(code);
         }
+        if self.is_too_large(&id) {
+            return Readiness::Refused(work::LIMIT_REACHED.to_owned());
+        }
+        let Some(seat) = self.seats.get_mut(&id) else { return Readiness::Waits };
         if seat.group.is_none() && seat.row.broken {
             // A join would trust the bytes of the commit that can't be followed.
             if seat.is_idle() && !seat.may_repair(now_ms) {
@@ -320,6 +327,18 @@ impl Keyring {
     pub fn sealed(&self, with: impl Into<Party>, client_msg_id: &ClientMsgId) -> Option<Sealed> {
         let row = self.sealed.get(&sealed_name(&self.id_of(&with.into()), client_msg_id));
         row.filter(|row| !row.refused).map(|row| row.sealed.clone())
+    }
+
+    /// This client uploads what a frame has no room for: see [`uploads`](Self::uploads). Without, a larger group is refused
+    /// with `limit_reached`.
+    pub fn carry_files(&mut self) {
+        self.carries_files = true;
+    }
+
+    /// A commit has no room in a frame.
+    fn is_too_large(&self, id: &ConversationId) -> bool {
+        let waiting = self.seats.get(id).and_then(|seat| seat.pending.as_ref());
+        !self.carries_files && waiting.is_some_and(|waiting| !waiting.is_uploaded())
     }
 
     /// Takes whether the server's features have `encryption.report`. Each message then has a digest for a report.

@@ -7,7 +7,8 @@ mod town;
 use std::collections::BTreeSet;
 
 use pigeonhole_sealing::{
-    Asked, Conversation, Credential, Entry, Group, Identity, Lock, Notice, Pending, Prepared, Readiness, Roll, Step,
+    Asked, Conversation, Credential, Entry, Group, Identity, Keyring, Lock, Notice, Pending, Prepared, Readiness, Roll,
+    Step,
 };
 use town::{Change, Client, Town, group_id, user};
 use wire::{Action, Bytes, Carried, ClientMsgId, Kind, Message, System, UserId};
@@ -389,6 +390,34 @@ fn a_large_group_has_its_bytes_in_files_and_takes_no_others() {
         let is_broken = |notice: &Notice| matches!(notice, Notice::Broken { .. });
         assert!(!town.clients[by].saved.notices.iter().any(is_broken), "{by} takes other bytes for a fork");
     }
+}
+
+#[test]
+fn a_client_that_carries_no_files_refuses_a_large_group() {
+    let names: Vec<String> = (0..46).map(|place| format!("user-{place:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let carries_none = |town: &mut Town| {
+        let client = &mut town.clients[0];
+        let rows = client.saved.rows.clone();
+        client.keyring = Keyring::open(&client.identity, client.device.clone(), rows, &client.seed).unwrap();
+        client.keyring.connected();
+    };
+    let mut town = Town::of(&names, 46);
+    carries_none(&mut town);
+    town.says(0, "hello");
+    assert_eq!(town.go(0), Readiness::Refused("limit_reached".to_owned()));
+
+    // A group that grows too large.
+    let mut town = Town::of(&names, 30);
+    town.says(0, "hello");
+    carries_none(&mut town);
+    let (adds, users): (_, Vec<UserId>) = (id("r-1"), names[30..].iter().map(|name| user(name)).collect());
+    let mut asked = Prepared::Waits;
+    for _ in 0..4 {
+        town.go(0);
+        asked = town.clients[0].keyring.roll(&group_id(), &adds, Roll::Add(&users), town.now_ms);
+    }
+    assert_eq!(asked, Prepared::Refused("limit_reached".to_owned(), Vec::new()));
 }
 
 #[test]

@@ -51,6 +51,9 @@ impl Keyring {
     /// Returns the bytes to upload, each once, as files of kind `sealed` in this conversation.
     pub fn uploads(&mut self, now_ms: u64) -> Vec<Upload> {
         let mut due = Vec::new();
+        if !self.carries_files {
+            return due;
+        }
         for id in &self.busy {
             let Some(seat) = self.seats.get_mut(id).filter(|seat| seat.files.not_before <= now_ms) else { continue };
             let Some(waiting) = &seat.pending else { continue };

@@ -5,7 +5,7 @@ use wire::{ClientMsgId, ConversationId, Problem, Seq, UserId};
 use super::Keyring;
 use super::rows::{self, PendingKind, Repeated, Waiting, Work};
 use super::said::{Prepared, Readiness, Roll};
-use super::work::{BROKEN, LEAVES_MAX, NO_KEYS};
+use super::work::{BROKEN, LEAVES_MAX, LIMIT_REACHED, NO_KEYS};
 use crate::commit::Step;
 use crate::error::{Error, Result, ensure};
 use crate::identity::Credential;
@@ -32,6 +32,9 @@ impl Keyring {
     }
 
     fn form(&mut self, id: &ConversationId, client_msg_id: &ClientMsgId, roll: Roll<'_>, now_ms: u64) -> Prepared {
+        if self.is_too_large(id) {
+            return Prepared::Refused(LIMIT_REACHED.to_owned(), Vec::new());
+        }
         let Some(seat) = self.seats.get(id) else { return Prepared::Plain };
         if let Some(ready) = self.ready(id, client_msg_id) {
             return ready;
@@ -89,7 +92,7 @@ impl Keyring {
         let made = self.change_members(id, client_msg_id, Step::Add(&packages), (PendingKind::Add, &new), now_ms);
         match made {
             Ok(()) => self.ready(id, client_msg_id).unwrap_or(Prepared::Waits),
-            Err(Error::Profile("too many devices")) => self.give_up(id, "limit_reached", Vec::new()),
+            Err(Error::Profile("too many devices")) => self.give_up(id, LIMIT_REACHED, Vec::new()),
             Err(_) => self.give_up(id, BROKEN, Vec::new()),
         }
     }

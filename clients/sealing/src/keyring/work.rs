@@ -23,6 +23,8 @@ use crate::package::{Asked, Checked};
 pub(super) const NO_KEYS: &str = "no_keys";
 /// A group has at most this number of devices.
 pub(super) const LEAVES_MAX: usize = 200;
+/// The code for a group with too many devices.
+pub(super) const LIMIT_REACHED: &str = "limit_reached";
 /// After this time, a member who may not begin a group looks again whether it has begun.
 const UNBORN_MS: u64 = 10_000;
 /// The time in which the log comes that shows who left.

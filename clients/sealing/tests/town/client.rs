@@ -61,7 +61,8 @@ impl Client {
     pub(crate) fn new(identity: Identity, device: &str, with: impl Into<Party>, seed: [u8; 32]) -> Self {
         let with = with.into();
         let device = DeviceId::parse(device).unwrap();
-        let keyring = Keyring::open(&identity, device.clone(), BTreeMap::new(), &seed).unwrap();
+        let mut keyring = Keyring::open(&identity, device.clone(), BTreeMap::new(), &seed).unwrap();
+        keyring.carry_files();
         let (saved, turn) = (Saved::default(), Saved::default());
         let mut client = Self {
             identity,
@@ -101,6 +102,7 @@ impl Client {
         self.turn = self.saved.clone();
         let rows = self.saved.rows.clone();
         self.keyring = Keyring::open(&self.identity, self.device.clone(), rows, &self.seed).unwrap();
+        self.keyring.carry_files();
         self.keyring.connected();
         self.asked.clear();
     }

@@ -68,6 +68,13 @@ public struct Media: Codable, Sendable, Hashable {
     public let thumbnail: String?
 }
 
+extension KeyedDecodingContainer {
+    /// Returns the file of a message. A file that this client can't open has neither type nor digest, and counts as none.
+    func decodeIfPresent(_ type: Media.Type, forKey key: Key) throws -> Media? {
+        contains(key) ? try? decode(type, forKey: key) : nil
+    }
+}
+
 /// A row of the chat list, or of the list of channels.
 public struct Row: Codable, Sendable, Hashable {
     public let conversationID: String

@@ -40,6 +40,7 @@ private fun brief(item: Item): String = when (item) {
     is Item.Message -> listOfNotNull(
         item.key,
         item.progress?.let { "own ${brief(it)}" } ?: item.senderId,
+        item.kind.takeIf { it.startsWith("x-") },
         item.editedAt?.let { "edited ${item.body}" },
         item.deletedBy?.let { "deleted by $it" },
         item.reactions.takeIf { it.isNotEmpty() }
