@@ -71,7 +71,8 @@ public struct Media: Codable, Sendable, Hashable {
 extension KeyedDecodingContainer {
     /// Returns the file of a message. A file that this client can't open has neither type nor digest, and counts as none.
     func decodeIfPresent(_ type: Media.Type, forKey key: Key) throws -> Media? {
-        contains(key) ? try? decode(type, forKey: key) : nil
+        guard contains(key) else { return nil }
+        return try? decode(type, forKey: key)
     }
 }
 

@@ -8,13 +8,11 @@ import java.time.format.DateTimeFormatter
 import kotlinx.serialization.ExperimentalSerializationApi
 import kotlinx.serialization.KSerializer
 import kotlinx.serialization.Serializable
-import kotlinx.serialization.builtins.nullable
 import kotlinx.serialization.descriptors.PrimitiveKind
 import kotlinx.serialization.descriptors.PrimitiveSerialDescriptor
 import kotlinx.serialization.encoding.Decoder
 import kotlinx.serialization.encoding.Encoder
 import kotlinx.serialization.json.Json
-import kotlinx.serialization.json.JsonDecoder
 import kotlinx.serialization.json.JsonNamingStrategy
 import kotlinx.serialization.json.JsonObject
 
@@ -33,17 +31,6 @@ internal object Time : KSerializer<Instant> {
     override fun deserialize(decoder: Decoder): Instant = Instant.parse(decoder.decodeString())
 }
 
-/** The file of a message. A file that this client can't open has neither type nor digest, and counts as none. */
-internal object OpenedMedia : KSerializer<Media?> {
-    private val media = Media.serializer().nullable
-    override val descriptor = media.descriptor
-    override fun serialize(encoder: Encoder, value: Media?) = media.serialize(encoder, value)
-    override fun deserialize(decoder: Decoder): Media? {
-        val found = (decoder as JsonDecoder).decodeJsonElement()
-        return if (found is JsonObject && "mime" in found) decoder.json.decodeFromJsonElement(Media.serializer(), found) else null
-    }
-}
-
 internal typealias Timestamp = @Serializable(Time::class) Instant
 
 /** An entry of a conversation: a message, a system entry, or a change entry, which changes the message `targetSeq`. */
@@ -58,7 +45,7 @@ public data class Message(
     val body: String,
     val sentAt: Timestamp,
     val clientMsgId: String? = null,
-    @Serializable(OpenedMedia::class) val media: Media? = null,
+    val media: Media? = null,
     val replyTo: Long? = null,
     val mentions: List<String> = emptyList(),
     val version: Long? = null,
@@ -97,9 +84,10 @@ public data class SystemEntry(
 @Serializable
 public data class Media(
     val mediaId: String,
-    val mime: String,
+    /** Empty, as is the digest, in an encrypted message that this client can't open. */
+    val mime: String = "",
     val bytes: Long,
-    val sha256: String,
+    val sha256: String = "",
     val name: String? = null,
     val width: Long? = null,
     val height: Long? = null,
