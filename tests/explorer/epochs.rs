@@ -64,7 +64,7 @@ impl<'a> LogKeys<'a> {
             "commit" => {
                 self.commit(entry)?;
                 if entry.get("commit").is_none() {
-                    ensure!(entry.get("welcome").is_some(), "a birth that nobody can join: {entry}");
+                    ensure!(entry.get("welcome").is_some(), "a birth has no Welcome: {entry}");
                     self.birth = Some(entry);
                 }
                 let named = names(&entry["removes"]);

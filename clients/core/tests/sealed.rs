@@ -275,7 +275,7 @@ impl Server {
                 self.objects.insert(media_id.clone(), object);
                 media_id
             }
-            UploadRequest::Copy { .. } => panic!("nobody copies here"),
+            UploadRequest::Copy { .. } => panic!("no device copies a file"),
         };
         let object = self.objects.get(&media_id).ok_or(Refusal::Gone)?;
         let url = object.put.is_none().then(|| media_id.to_string());

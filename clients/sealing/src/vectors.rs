@@ -242,7 +242,7 @@ fn follow(transcript: &Value) {
             (Some(group), "commit") => {
                 let group: crate::Group = group;
                 let Followed::Changed(next, _) = group.follow(entry, &bytes(&logged["commit"]), None).unwrap() else {
-                    panic!("the commit removes nobody")
+                    panic!("the commit changes the members")
                 };
                 next
             }

@@ -14,6 +14,8 @@ export interface KeyedMedia extends Media {
 
 const SEGMENT_BYTES = 1024 * 1024;
 const TAG_BYTES = 16;
+/** A segment of the ciphertext. */
+const SEALED_SEGMENT_BYTES = SEGMENT_BYTES + TAG_BYTES;
 /** The smallest padded file. */
 const PADDED_BYTES_MIN = 256;
 const KEY_BYTES = 32;
@@ -46,16 +48,15 @@ export async function sealFile(file: Blob): Promise<SealedFile> {
 export async function sealedPart(file: Blob, key: string, offset: number, bytes: number): Promise<Blob> {
   const cipher = await cipherOf(key, "encrypt");
   const padded = paddedBytes(file.size);
-  const whole = SEGMENT_BYTES + TAG_BYTES;
-  const first = Math.floor(offset / whole);
+  const first = Math.floor(offset / SEALED_SEGMENT_BYTES);
   const segments: ArrayBuffer[] = [];
-  for (let segment = first; segment * whole < offset + bytes; segment += 1) {
+  for (let segment = first; segment * SEALED_SEGMENT_BYTES < offset + bytes; segment += 1) {
     const from = segment * SEGMENT_BYTES;
     const plaintext = new Uint8Array(Math.min(padded - from, SEGMENT_BYTES));
     plaintext.set(new Uint8Array(await file.slice(from, from + SEGMENT_BYTES).arrayBuffer()));
     segments.push(await crypto.subtle.encrypt(algorithm(segment, padded), cipher, plaintext));
   }
-  const skipped = offset - first * whole;
+  const skipped = offset - first * SEALED_SEGMENT_BYTES;
   return new Blob(segments).slice(skipped, skipped + bytes);
 }
 
@@ -80,10 +81,11 @@ export async function openFile(
 async function opened(sealed: Blob, key: string, bytes: number): Promise<ArrayBuffer[]> {
   const cipher = await cipherOf(key, "decrypt");
   const padded = paddedBytes(bytes);
-  const whole = SEGMENT_BYTES + TAG_BYTES;
   const segments: ArrayBuffer[] = [];
-  for (let segment = 0; segment * whole < sealed.size; segment += 1) {
-    const ciphertext = await sealed.slice(segment * whole, (segment + 1) * whole).arrayBuffer();
+  for (let segment = 0; segment * SEALED_SEGMENT_BYTES < sealed.size; segment += 1) {
+    const ciphertext = await sealed
+      .slice(segment * SEALED_SEGMENT_BYTES, (segment + 1) * SEALED_SEGMENT_BYTES)
+      .arrayBuffer();
     segments.push(await crypto.subtle.decrypt(algorithm(segment, padded), cipher, ciphertext));
   }
   return segments;

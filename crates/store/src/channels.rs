@@ -325,7 +325,7 @@ pub async fn set(
     let attributes = [
         ("muted_until", settings::muted_until(set)),
         ("archived_counted", archived),
-        ("marked_unread", settings::marked_unread(set)),
+        ("marked_unread", settings::flag(set.unread)),
     ];
     settings::set_attributes(store, user, channel, IS_MEMBER, attributes).await
 }

@@ -103,8 +103,7 @@ pub async fn list(store: &Store, conversation: &ConversationId, side: Side, limi
     let (mut read, mut room) = (step, PAGE_BYTES_MAX.checked_sub(bytes(&listed.messages)));
     // The size of the last messages shows the room for more.
     let mut each = bytes(&listed.messages) / step.max(1);
-    let got = |listed: &Listed| listed.messages.len() + listed.unreadable.len();
-    while let Some(left) = room.filter(|_| listed.missing.is_none() && got(&listed) == read && read < limit) {
+    while let Some(left) = room.filter(|_| listed.missing.is_none() && listed.seqs().count() == read && read < limit) {
         step = (left / each.max(ENVELOPE_BYTES) + 1).min(limit - read);
         let more = query_side(store, conversation, beyond(&listed, side), step).await?;
         (read, room, each) = (read + step, left.checked_sub(bytes(&more.messages)), bytes(&more.messages) / step);
@@ -178,8 +177,7 @@ fn bytes(messages: &[Entry]) -> usize {
 
 /// Returns the first hole: between two entries, or between one and where the page begins.
 fn missing(listed: &Listed, side: Side) -> Option<Seq> {
-    let seqs = || listed.messages.iter().map(|message| message.place.seq).chain(listed.unreadable.iter().copied());
-    let found: BTreeSet<Seq> = seqs().collect();
+    let found: BTreeSet<Seq> = listed.seqs().collect();
     let mut expected = match side {
         Side::After(seq) => seq.next(),
         Side::Newest | Side::Before(_) => *found.first()?,
@@ -195,10 +193,9 @@ fn missing(listed: &Listed, side: Side) -> Option<Seq> {
 
 /// Where to read on.
 fn beyond(listed: &Listed, side: Side) -> Side {
-    let seqs = || listed.messages.iter().map(|message| message.place.seq).chain(listed.unreadable.iter().copied());
     let next = match side {
-        Side::After(_) => seqs().max().map(Side::After),
-        Side::Newest | Side::Before(_) => seqs().min().map(Side::Before),
+        Side::After(_) => listed.seqs().max().map(Side::After),
+        Side::Newest | Side::Before(_) => listed.seqs().min().map(Side::Before),
     };
     next.unwrap_or(side)
 }
@@ -207,6 +204,11 @@ impl Listed {
     /// Whether one frame may hold them all.
     pub fn fits(&self) -> bool {
         bytes(&self.messages) <= PAGE_BYTES_MAX
+    }
+
+    /// Returns the places of all, first of those that can be read.
+    fn seqs(&self) -> impl Iterator<Item = Seq> {
+        self.messages.iter().map(|message| message.place.seq).chain(self.unreadable.iter().copied())
     }
 
     fn then(mut self, later: Self) -> Self {

@@ -30,22 +30,21 @@ pub async fn set_conversation(
     set: &ConversationSettings,
     now: Timestamp,
 ) -> Result<Set, Error> {
-    let yes = |is_set: bool| Value::of(is_set.then_some(AttributeValue::Bool(true)));
     // No badge counts a muted conversation.
     let look = set.muted_until.map_or(Value::Left, |_| Value::Set(text(Look::new(Wanted::Badge, now).stored())));
     let attributes = [
         ("muted_until", muted_until(set)),
-        ("mute_mentions", set.mute_mentions.map_or(Value::Left, yes)),
-        ("archived", set.archived.map_or(Value::Left, yes)),
-        ("marked_unread", marked_unread(set)),
+        ("mute_mentions", flag(set.mute_mentions)),
+        ("archived", flag(set.archived)),
+        ("marked_unread", flag(set.unread)),
         ("look", look),
     ];
     set_attributes(store, user, conversation, "attribute_exists(last_seq)", attributes).await
 }
 
-/// In the row of who marked the conversation as unread, until a read.
-pub(crate) fn marked_unread(set: &ConversationSettings) -> Value {
-    set.unread.map_or(Value::Left, |is_marked| Value::of(is_marked.then_some(AttributeValue::Bool(true))))
+/// A setting that is there while it is set.
+pub(crate) fn flag(is_set: Option<bool>) -> Value {
+    is_set.map_or(Value::Left, |is_set| Value::of(is_set.then_some(AttributeValue::Bool(true))))
 }
 
 pub(crate) fn muted_until(set: &ConversationSettings) -> Value {

@@ -113,10 +113,7 @@ export class Conversations {
         this.#message(event.message, event.missed);
         break;
       case "receipt":
-        if (event.kind === "read" && event.user_id === this.#me) {
-          this.#read(event.conversation_id);
-        }
-        this.#found(event.conversation_id)?.timeline.receipt(event);
+        this.#found(event.conversation_id)?.receipt(event, this.#me);
         break;
       case "conversation":
         this.row(event.conversation);
@@ -261,17 +258,9 @@ export class Conversations {
 
   /** The user has read a conversation up to here. */
   read(conversation: string, seq: number): void {
-    this.#read(conversation);
-    const timeline = this.#found(conversation)?.timeline;
-    timeline?.receipt({ kind: "read", user_id: this.#me, seq });
-    timeline?.trim();
-  }
-
-  #read(conversation: string): void {
     const chat = this.#found(conversation);
-    if (chat) {
-      chat.isMarkedUnread = false;
-    }
+    chat?.receipt({ kind: "read", user_id: this.#me, seq }, this.#me);
+    chat?.timeline.trim();
   }
 
   /**
@@ -446,6 +435,11 @@ class Chat {
   constructor(key: string, timeline: Timeline) {
     this.key = key;
     this.timeline = timeline;
+  }
+
+  receipt(receipt: Parameters<Timeline["receipt"]>[0], me: string): void {
+    this.isMarkedUnread &&= receipt.kind !== "read" || receipt.user_id !== me;
+    this.timeline.receipt(receipt);
   }
 
   /** The server refused to create this group, if it is the one of this request. */
