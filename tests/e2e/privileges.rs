@@ -135,6 +135,7 @@ async fn do_everything(server: &TestServer) {
     mallory.leave().await;
     let conversation = bob.conversation("alice").await["conversation_id"].as_str().unwrap().to_owned();
     bob.history(&conversation).await;
+    bob.ok(json!({"action": "report", "conversation_id": conversation, "seqs": [1], "reason": "spam"})).await;
     assert_eq!(bob.refused(json!({"action": "dance"})).await, "unknown_action");
     alice.leave().await;
     bob.leave().await;
@@ -486,6 +487,9 @@ async fn operate(server: &TestServer) {
         live.push(phone.ok(about(&channel, "watch", "", &json!({}))).await["live"].take());
     }
     assert_eq!(live, [false, true]);
+    let close = json!({"op": "report_close", "month": "2026-01", "report_id": "r_x", "outcome": "none"});
+    assert_eq!(admin(server, &close).await["error"]["code"], "gone");
+    admin(server, &json!({"op": "reports", "month": "2026-01"})).await;
     for request in [
         json!({"op": "connections", "user_id": "bob"}),
         json!({"op": "pending", "user_id": "bob"}),
@@ -588,6 +592,9 @@ fn privileges(function: &str, call: &AwsCall) -> Vec<Privilege> {
     };
     let resource = |body: &Value| {
         let table = body["TableName"].as_str().unwrap_or_default();
+        if table == "AuditTable" {
+            return format!("{table} of {}", audited(body));
+        }
         body["IndexName"].as_str().map_or_else(|| table.to_owned(), |index| format!("{table}/index/{index}"))
     };
     match call.operation() {
@@ -634,6 +641,14 @@ fn privileges(function: &str, call: &AwsCall) -> Vec<Privilege> {
     }
 }
 
+/// Returns the partition keys among which the call's is: those of conversations, or of reports.
+fn audited(body: &Value) -> &'static str {
+    let keys = [&body["Key"]["conversation_id"], &body["Item"]["conversation_id"]];
+    let of_query = &body["ExpressionAttributeValues"][":reports"];
+    let key = keys.into_iter().chain([of_query]).find_map(|value| value["S"].as_str()).unwrap();
+    if key.starts_with("reports ") { "reports *" } else { "dm_*, gr_*, ch_*" }
+}
+
 /// Returns the template's permissions.
 fn allowed() -> BTreeSet<Privilege> {
     let text = std::fs::read_to_string(template::workspace_root().join("template.yaml")).unwrap();
@@ -650,12 +665,20 @@ fn allowed() -> BTreeSet<Privilege> {
             assert_eq!(statement["Effect"], "Allow");
             for action in one_or_more(&statement["Action"]) {
                 for resource in one_or_more(&statement["Resource"]).into_iter().map(if_it_holds) {
-                    allowed.insert((name.as_str().unwrap().to_owned(), text_of(action), resource_of(resource)));
+                    let on = resource_of(resource) + &keys_of(statement);
+                    allowed.insert((name.as_str().unwrap().to_owned(), text_of(action), on));
                 }
             }
         }
     }
     allowed
+}
+
+/// ` of x *, y *` where the statement is about items with these partition keys.
+fn keys_of(statement: &Yaml) -> String {
+    let Some(keys) = statement.get("Condition") else { return String::new() };
+    let keys = one_or_more(&keys["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]);
+    format!(" of {}", keys.into_iter().map(text_of).collect::<Vec<_>>().join(", "))
 }
 
 fn one_or_more(value: &Yaml) -> Vec<&Yaml> {

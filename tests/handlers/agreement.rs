@@ -306,6 +306,7 @@ fn functions_have_the_variables_that_they_read() {
             }
             "keys" => &KEYS_VARIABLES,
             "drain" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS"],
+            "inbox" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS", "REPORT_DAYS"],
             "notify" => &["PUSH_GRACE_SECONDS", "FAILURES_URL"],
             "ingest" => &["CONNECTIONS_ENDPOINT", "DEAD_LETTERS_URL"],
             "admin" => &["CONNECTIONS_ENDPOINT", "AUDIT_DAYS", "GROUP_MEMBERS_MAX"],

@@ -82,6 +82,7 @@ fn without_a_variable_that_it_needs() {
                         "BIRTH_RATE",
                     ],
                     "drain" => &["ENCRYPTION"],
+                    "inbox" => &["ENCRYPTION", "SEALED_REPORTS", "REPORT_DAYS"],
                     _ => &[],
                 };
                 [&tables[..], &own, more].concat()

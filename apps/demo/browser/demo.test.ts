@@ -326,6 +326,26 @@ test("a message that can't be sent says why, and markup in one stays text", asyn
   expect(await page.locator("body").textContent()).not.toMatch(/bearer|eyJ/);
 });
 
+test("a message is reported to the operator", async () => {
+  const visitor = await stage.arrive();
+  const page = await visitor.open("?user=mia&user=nils");
+  const [mia, nils] = sideBySide(page, "mia", "nils");
+  await mia.say("You are ugly.");
+  await nils.chat("mia").click();
+  await nils.pick("You are ugly.", "Report");
+  await nils.confirm("Abuse");
+  await nils.isSet("Reported to the operator");
+  const local = await (await fetch(`${stage.server.url}local`)).json();
+  const month = new Date().toISOString().slice(0, 7);
+  const body = JSON.stringify({ op: "reports", month });
+  const headers = { "content-type": "application/json" };
+  const { result } = await (await fetch(local.admin_url, { method: "POST", headers, body })).json();
+  expect(result.reports.map(({ reporter_id, reason }: Record<string, string>) => [reporter_id, reason])).toEqual([
+    ["nils", "abuse"],
+  ]);
+  expect(result.reports[0].messages[0].body).toBe("You are ugly.");
+});
+
 test("a chat is muted, archived, marked as unread and blocked", async () => {
   const visitor = await stage.arrive();
   const page = await visitor.open("?user=quin&user=rosa");

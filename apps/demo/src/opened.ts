@@ -18,7 +18,7 @@ export class Opened {
   readonly chat: Chat | undefined;
   readonly view: MessagesView | undefined;
   readonly place: Place;
-  /** Why the last request was refused. */
+  /** Why the last request was refused, or what became of it. */
   refused = "";
   /** Requests under way. */
   asked = 0;

@@ -10,6 +10,7 @@ import {
   type MessageItem,
   type NewGroup,
   type PigeonholeError,
+  type ReportReason,
   type Sent,
 } from "@pigeonhole/client";
 import { Device } from "./device.ts";
@@ -468,6 +469,13 @@ class Pane {
     this.#conversation.goTo(seq);
   }
 
+  async #report(opened: Opened, seq: number, reason: ReportReason): Promise<void> {
+    const { conversationId } = opened.row;
+    const report = { conversationId, seqs: [seq], reason };
+    await this.#request(opened, "Not reported", () => this.#device.pigeonhole.report(report));
+    opened.refused ||= "Reported to the operator";
+  }
+
   async #copy(text: string): Promise<void> {
     await navigator.clipboard.writeText(text);
     this.#announce("Copied");
@@ -508,6 +516,7 @@ class Pane {
       delete: (opened, seq) => void this.#send(opened, ({ chat }) => chat?.delete(seq)),
       react: (opened, seq, emoji) => void this.#send(opened, ({ chat }) => chat?.react(seq, emoji)),
       copy: (text) => void this.#copy(text),
+      report: (opened, seq, reason) => void this.#report(opened, seq, reason),
       mute: (opened, until) => set(opened, () => opened.chat?.mute(until)),
       muteMentions: (opened, muted) => set(opened, () => opened.chat?.muteMentions(muted)),
       archive: (opened, archived) => set(opened, () => opened.chat?.archive(archived)),

@@ -29,8 +29,8 @@ use pigeonhole_client::{
     At, Attachment, Chat, ChatRow, Client, ClientMsgId, Config, Content, ConversationId, ConversationSettings,
     DeviceId, DeviceToken, Draft, Emoji, Error, Event, Events, FileName, Filter, Info, Item, JoinBy, Keys,
     ListSnapshot, Lock, Message, MessageItem, MimeType, MutedUntil, NewGroup, Notice, Platform, Progress, Registration,
-    Role, Screen, SendResult, Sent, Seq, Settings, Side, State, Target, Title, TokenError, Unreadable, UserId,
-    UserSettings, View, When, Why,
+    ReportReason, ReportRequest, Role, Screen, SendResult, Sent, Seq, Settings, Side, State, Target, Title, TokenError,
+    Unreadable, UserId, UserSettings, View, When, Why,
 };
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use tokio::sync::Notify;
@@ -46,6 +46,7 @@ const HELP: &str = "\
 /group TITLE USER...   /channel TITLE USER...   /join ID   /leave
 /add USER...   /remove USER   /role USER owner|admin|member   /title TEXT   /members
 /mute on|off   /block USER on|off   /online USER
+/report N spam|abuse|sexual|violence|illegal|other [TEXT]   (tells the operator about a message)
 /safety [USER]   /verify [USER]   /accept [USER]   (the keys of the other user, or of a member; needs --encrypted)
 /reset   (new keys for this conversation)
 /devices   /forget DEVICE   (your own devices, one of which you no longer have)
@@ -460,6 +461,7 @@ impl Terminal {
                     println!("-- {} is {}", user.user_id, if user.online { "online" } else { "offline" });
                 }
             }
+            "report" => self.report(first, text).await?,
             "block" => {
                 let (user_id, set) = (UserId::parse(first)?, UserSettings { blocked: text == "on" });
                 self.client.settings(Settings::User { user_id, set }).await?;
@@ -473,6 +475,22 @@ impl Terminal {
             }
             _ => return self.command_about_a_conversation(name, first, rest).await,
         }
+        Ok(())
+    }
+
+    /// Reports a message of the open conversation: its number, a reason and a note.
+    async fn report(&self, number: &str, text: &str) -> Result<()> {
+        let (reason, note) = split(text);
+        let report = ReportRequest {
+            conversation_id: Some(self.chat().id().clone()),
+            seqs: vec![seq(number)?],
+            user_id: None,
+            reason: ReportReason::parse(reason).ok_or("the reason must be one of those in /help")?,
+            note: (!note.is_empty()).then(|| note.to_owned()),
+            claimed: None,
+            opened: vec![],
+        };
+        println!("-- reported as {}", self.client.report(report).await?.report_id);
         Ok(())
     }
 

@@ -25,8 +25,8 @@ use wire::{
     Emoji, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Info, JoinRequest, JoinResult, LeaveRequest,
     LeaveResult, MediaId, MembersRequest, MembersResult, Message, Presence, PresenceRequest, PresenceResult,
     ReactRequest, ReactionsRequest, ReactionsResult, ReadRequest, ReadResult, ReceiptsRequest, ReceiptsResult,
-    Registration, RemoveRequest, Reply, Role, RoleRequest, SendResult, Seq, Settings, SettingsResult, Side, Target,
-    UpdateRequest, UserId, WatchRequest, WatchResult, body_fits,
+    Registration, RemoveRequest, Reply, ReportRequest, ReportResult, Role, RoleRequest, SendResult, Seq, Settings,
+    SettingsResult, Side, Target, UpdateRequest, UserId, WatchRequest, WatchResult, body_fits,
 };
 
 #[cfg(feature = "media")]
@@ -526,6 +526,17 @@ impl Client {
     /// the settings that the server stored. The future fails with [`Error::Refused`] or [`Error::Closed`].
     pub fn settings(&self, settings: Settings) -> Report<()> {
         Report(self.ask(settings).map_ok(|SettingsResult {}| ()).boxed())
+    }
+
+    /// Reports messages, a conversation or a user to the operator. The same report again changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] or [`Error::Closed`].
+    pub fn report(
+        &self,
+        report: ReportRequest,
+    ) -> impl Future<Output = Result<ReportResult, Error>> + Send + 'static + use<> {
+        self.ask(report)
     }
 
     /// Registers this device for push notifications, in place of its earlier registration. With `None`, as at a logout,

@@ -98,9 +98,9 @@ pub use wire::{
     DownloadResult, EditRequest, Emoji, FileName, GroupMember, HistoryFrom, HistoryResult, InboxResult, Info,
     InvalidId, JoinBy, JoinResult, Kind, LastMessage, LeaveRequest, LeaveResult, Media, MediaId, Member, MembersResult,
     Message, MessageId, MimeType, MutedUntil, NotAdded, Platform, Presence, PresenceResult, ReactRequest, Reaction,
-    ReactionsResult, Reactor, ReadResult, Receipt, ReceiptsResult, Registration, RemoveRequest, Role, RoleRequest,
-    SendResult, Seq, Settings, Side, System, Target, Thumbhash, Timestamp, Title, UpdateRequest, UserId, UserSettings,
-    WatchResult, Waveform, When,
+    ReactionsResult, Reactor, ReadResult, Receipt, ReceiptsResult, Registration, RemoveRequest, ReportReason,
+    ReportRequest, ReportResult, Role, RoleRequest, SendResult, Seq, Settings, Side, System, Target, Thumbhash,
+    Timestamp, Title, UpdateRequest, UserId, UserSettings, WatchResult, Waveform, When,
 };
 
 /// The README's example, so that it compiles.

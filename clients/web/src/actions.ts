@@ -21,6 +21,7 @@ import {
   type ReactionsResult,
   type ReadResult,
   type ReceiptsResult,
+  type ReportRequest,
   type SendResult,
   type WatchResult,
 } from "./frames.ts";
@@ -330,6 +331,15 @@ export class Actions {
    */
   async settings(settings: Settings): Promise<void> {
     await this.#call({ action: "settings", ...settings });
+  }
+
+  /**
+   * Reports messages, a conversation or a user to the operator. The same report again changes nothing.
+   *
+   * @throws A code of the protocol. `closed`: the result is unknown.
+   */
+  async report(report: Omit<ReportRequest, "action" | "id">): Promise<string> {
+    return (await this.#call({ action: "report", ...report })).report_id;
   }
 
   /**

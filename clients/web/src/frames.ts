@@ -18,6 +18,7 @@ export type Request =
   | InboxRequest
   | HistoryRequest
   | SettingsRequest
+  | ReportRequest
   | DeviceRequest
   | UploadRequest
   | UploadedRequest
@@ -424,6 +425,7 @@ export type ServerFrame =
   | InboxReply
   | HistoryReply
   | SettingsReply
+  | ReportReply
   | DeviceReply
   | UploadReply
   | UploadedReply
@@ -535,6 +537,10 @@ export type System =
       post?: "all" | "admins";
       title?: Title;
     };
+/**
+ * The id of a report, made by the server.
+ */
+export type ReportId = string;
 /**
  * The removal is stored, as an entry, which is the last that the user gets.
  */
@@ -834,6 +840,66 @@ export interface UserSettings {
    * Neither can write to the other, nor see the other's ticks.
    */
   blocked: boolean;
+}
+/**
+ * Tells the operator about messages, a conversation or a user. Safe to repeat.
+ */
+export interface ReportRequest {
+  action: "report";
+  /**
+   * The text of a sealed message by the caller's word, which proves nothing.
+   */
+  claimed?: string;
+  conversation_id?: ConversationId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  /**
+   * The caller's words, in Unicode scalar values.
+   */
+  note?: string;
+  /**
+   * Proofs of what sealed messages say. With `encryption.report`.
+   *
+   * @minItems 1
+   * @maxItems 10
+   */
+  opened?: Opened[];
+  /**
+   * Why something is reported.
+   */
+  reason: "spam" | "abuse" | "sexual" | "violence" | "illegal" | "other";
+  /**
+   * Entries of the conversation that the caller sees. The server copies them.
+   *
+   * @minItems 1
+   * @maxItems 10
+   *
+   * Items: A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
+   */
+  seqs?: number[];
+  /**
+   * A member of the conversation, or the author of one of the entries. Without a conversation: any user.
+   */
+  user_id?: UserId;
+}
+/**
+ * The plaintext of a sealed message, and the key that fits it to the message's `frank`.
+ */
+export interface Opened {
+  /**
+   * The envelope's `frank`: 32 bytes.
+   */
+  key: string;
+  /**
+   * The envelope, with its spaces.
+   */
+  plaintext: string;
+  /**
+   * A reported entry.
+   */
+  seq: number;
 }
 /**
  * Hours of the day, from `from_min` to `to_min`, which may be past midnight. None if both are equal.
@@ -1703,6 +1769,24 @@ export interface SettingsReply {
   type: "reply";
 }
 export interface SettingsResult {}
+/**
+ * The answer to `report`, if it succeeded.
+ */
+export interface ReportReply {
+  action: "report";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: ReportResult;
+  type: "reply";
+}
+export interface ReportResult {
+  /**
+   * A repetition with the same conversation, entries and user gets the same id.
+   */
+  report_id: ReportId;
+}
 /**
  * The answer to `device`, if it succeeded.
  */
@@ -2610,6 +2694,7 @@ export const limits = {
   CHANNELS_ADDED_MAX: 200,
   CHANNELS_PER_USER_MAX: 200,
   CHANNEL_REACTIONS_MAX: 20,
+  CLAIMED_BYTES_MAX: 4096,
   CLAIMS_OF_DEVICE_MAX: 10,
   CLAIM_USERS_MAX: 10,
   CLIENT_MSG_ID_CHARS_MAX: 64,
@@ -2651,6 +2736,9 @@ export const limits = {
   MENTIONS_JSON_BYTES_MAX: 3072,
   MENTIONS_MAX: 20,
   MIME_CHARS_MAX: 100,
+  NOTE_CHARS_MAX: 500,
+  OPENED_CHARS_MAX: 24576,
+  OPENED_KEY_BYTES: 32,
   PIXELS_MAX: 65535,
   POLL_LIVE_MS: 60000,
   POLL_MAX_MS: 600000,
@@ -2661,6 +2749,8 @@ export const limits = {
   REACTIONS_SHOWN_MAX: 20,
   REACTORS_MAX: 100,
   REMOVES_MAX: 50,
+  REPORT_ID_CHARS_MAX: 64,
+  REPORT_SEQS_MAX: 10,
   REQUEST_ID_CHARS_MAX: 64,
   SEALED_BYTES_MAX: 12288,
   SEQ_MAX: 9007199254740991,
@@ -3058,6 +3148,11 @@ export function isRemoveKeysResult(value: unknown): value is RemoveKeysResult {
     has(value, isInteger, "devices");
 }
 
+export function isReportResult(value: unknown): value is ReportResult {
+  return isObject(value) &&
+    has(value, isText, "report_id");
+}
+
 export function isSealedMedia(value: unknown): value is SealedMedia {
   return isObject(value) &&
     mayHave(value, isInteger, "bytes") &&
@@ -3141,6 +3236,7 @@ export interface Results {
   inbox: InboxResult;
   history: HistoryResult;
   settings: SettingsResult;
+  report: ReportResult;
   device: DeviceResult;
   upload: UploadResult;
   uploaded: UploadedResult;
@@ -3179,6 +3275,7 @@ export const isResult: { [A in keyof Results]: (value: unknown) => value is Resu
   inbox: isInboxResult,
   history: isHistoryResult,
   settings: isSettingsResult,
+  report: isReportResult,
   device: isDeviceResult,
   upload: isUploadResult,
   uploaded: isUploadedResult,

@@ -63,6 +63,8 @@ export {
   type Receipt,
   type ReceiptKind,
   type Registration,
+  type Report,
+  type ReportReason,
   type Role,
   type Settings,
   type Side,

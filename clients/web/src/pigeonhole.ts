@@ -11,7 +11,7 @@ import type { ClientEvent, State } from "./events.ts";
 import type { Channel, Message, Presence, SendResult } from "./frames.ts";
 import { localZone } from "./local-zone.ts";
 import { directConversationId } from "./made-ids.ts";
-import type { NewGroup, Registration } from "./protocol.ts";
+import type { NewGroup, Registration, Report } from "./protocol.ts";
 import type { Target } from "./saved.ts";
 import { start } from "./start.ts";
 import type { Storage } from "./store/database.ts";
@@ -144,6 +144,20 @@ export class Pigeonhole {
   /** Blocks a user, or no longer. */
   block(userId: string, blocked: boolean): Promise<void> {
     return this.#actions.settings({ user_id: userId, set: { blocked } });
+  }
+
+  /**
+   * Reports messages, a conversation or a user to the operator, who gets copies of the messages. The members
+   * learn nothing of it. Returns the report's id, which is the same for the same report.
+   */
+  report({ conversationId, seqs, userId, reason, note }: Report): Promise<string> {
+    return this.#actions.report({
+      reason,
+      ...(conversationId === undefined ? {} : { conversation_id: conversationId }),
+      ...(seqs === undefined ? {} : { seqs }),
+      ...(userId === undefined ? {} : { user_id: userId }),
+      ...(note === undefined ? {} : { note }),
+    });
   }
 
   /**

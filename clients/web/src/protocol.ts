@@ -32,6 +32,7 @@ import {
   type Presence,
   type Problem,
   type ReceiptReadEvent,
+  type ReportRequest,
   type Request,
   type RoleRequest,
   type SendRequest,
@@ -76,6 +77,20 @@ export type Side = { before_seq: number } | { after_seq: number } | Record<strin
 
 /** Settings of a conversation or of a user. A field that is left out keeps its value. */
 export type Settings = { conversation_id: string; set: ConversationSettings } | { user_id: string; set: UserSettings };
+
+/** Why a user reports something. */
+export type ReportReason = ReportRequest["reason"];
+
+/** Names a conversation or a user, or both. */
+export interface Report {
+  conversationId?: string | undefined;
+  /** 1 to 10 entries of the conversation. */
+  seqs?: number[] | undefined;
+  userId?: string | undefined;
+  reason: ReportReason;
+  /** The user's words: 1 to 500 characters. */
+  note?: string | undefined;
+}
 
 /** The push registration of this device: the platform and its token. */
 export type Registration = Extract<DeviceRequest1, { platform: unknown }>;

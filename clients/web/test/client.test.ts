@@ -214,6 +214,10 @@ it("makes a group and changes it, in the order of the calls, and looks it up", a
   const reactions = client.reactions("gr_ab", 3);
   await server.answer("reactions", { reactions: [{ user_id: "bob", emoji: "👍" }], next_cursor: null });
   expect((await reactions).reactions).toEqual([{ user_id: "bob", emoji: "👍" }]);
+  const report = client.report({ conversation_id: "gr_ab", seqs: [3], reason: "spam" });
+  const reported = { action: "report", conversation_id: "gr_ab", seqs: [3], reason: "spam" };
+  expect(await server.answer("report", { report_id: "r_1" })).toEqual(reported);
+  expect(await report).toBe("r_1");
   const read = client.read("gr_ab", 4);
   await server.answer("read", { unread: 0, mentions: 0 });
   expect(await read).toEqual({ unread: 0, mentions: 0 });

@@ -16,6 +16,7 @@ mod entry;
 mod group;
 mod log;
 mod marks;
+mod report;
 mod retry;
 mod sends;
 mod set;
@@ -29,8 +30,8 @@ use store::connections::Connection;
 use store::{Store, WarmTable, heads, roster};
 use wire::{
     Attached, Bytes, Carried, ClientMsgId, CommitRequest, ConversationId, ConversationKind, DeviceId, Kind,
-    LeaveRequest, ReadResult, Refusal, Rekeyed, SealedMedia, SendRequest, Seq, ServerEvent, Settings, Target,
-    Timestamp, UserId, WatchResult,
+    LeaveRequest, ReadResult, Refusal, Rekeyed, ReportRequest, ReportResult, SealedMedia, SendRequest, Seq,
+    ServerEvent, Settings, Target, Timestamp, UserId, WatchResult,
 };
 
 pub use access::Access;
@@ -409,6 +410,14 @@ impl Actions {
     /// A service that failed, where no conversation could be read.
     pub async fn backlog(&self, user: &UserId, before: PageBefore) -> Result<DrainPage, Failure> {
         backlog::backlog(&self.store, user, before).await
+    }
+
+    /// Stores a user's report to the operator.
+    ///
+    /// # Errors
+    /// A refusal, or a service that failed.
+    pub async fn report(&self, user: &UserId, request: ReportRequest) -> Result<ReportResult, Failure> {
+        report::report(self, user, request).await
     }
 
     /// Sets what the user wants for a conversation or for another user.

@@ -22,6 +22,8 @@ pub struct SendLimits {
     pub encryption: Encryption,
     /// Whether each sealed message has a digest with which a member can prove it.
     pub sealed_reports: bool,
+    /// How long the operator can read a report.
+    pub reports_kept_for: Duration,
     /// Commits in each conversation, and births among them.
     pub commits: Rate,
     pub births: Rate,
@@ -49,6 +51,7 @@ impl SendLimits {
             group_members_max,
             encryption: Encryption::default(),
             sealed_reports: false,
+            reports_kept_for: Duration::ZERO,
             commits: Rate::UNLIMITED,
             births: Rate::UNLIMITED,
             in_groups,

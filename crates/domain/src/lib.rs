@@ -27,6 +27,7 @@ mod membership;
 mod observers;
 mod page;
 mod rate;
+mod report;
 mod room;
 mod roster;
 mod seal;
@@ -60,6 +61,7 @@ pub use membership::{Counted, Marks, MemberSettings, Membership, News, Reading, 
 pub use observers::{Noted, Observer, Observers};
 pub use page::{Backlog, drain_page, fit, fit_last, split};
 pub use rate::{Filled, InvalidRate, Rate};
+pub use report::{REPORTS, is_month, month, reported};
 pub use room::{Room, Waiting};
 pub use roster::LoggedRoster;
 pub use seal::Seal;

@@ -17,6 +17,8 @@ pub const REMEMBERED_MAX: usize = 1_000;
 
 /// Time for which a device gets pushes without a start of its app, which would register it again.
 pub const DEVICE_TTL: Duration = Duration::from_hours(60 * 24);
+/// A message's text in a report, in bytes of UTF-8.
+pub const REPORTED_BODY_BYTES_MAX: usize = 4 * 1024;
 /// As many rows of the chat list as a page may read beyond its own to be in the exact order.
 pub const CHAT_LIST_READ_MAX: usize = 200;
 /// Entries that one step of a read mark may go over, where it does not go to the end: they are counted.

@@ -20,7 +20,9 @@ pub use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent};
 pub use limiter::Limiter;
 pub use log::{logs_as_ours, start_log, subscriber};
 pub use log_key::LogKey;
-pub use start::{Core, actions_from_env, encryption, group_members_max, kept_for, sealed_reports, send_limits};
+pub use start::{
+    Core, actions_from_env, encryption, group_members_max, kept_for, reports_kept_for, sealed_reports, send_limits,
+};
 pub use websocket::{Response, answer, line, respond};
 
 /// An event on a WebSocket route.

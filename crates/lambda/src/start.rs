@@ -74,6 +74,14 @@ pub fn kept_for() -> Result<Duration, BadVariable> {
     Ok(Duration::from_hours(24) * u32::try_from(count("AUDIT_DAYS")?).unwrap_or(u32::MAX))
 }
 
+/// `REPORT_DAYS`: how long a report is kept for the operator.
+///
+/// # Errors
+/// [`BadVariable`] names the variable.
+pub fn reports_kept_for() -> Result<Duration, BadVariable> {
+    Ok(Duration::from_hours(24) * u32::try_from(count("REPORT_DAYS")?).unwrap_or(u32::MAX))
+}
+
 /// # Errors
 /// [`BadVariable`] names the variable.
 pub fn group_members_max() -> Result<u64, BadVariable> {

@@ -21,6 +21,7 @@ pub mod message_append;
 pub mod message_change;
 pub mod messages;
 mod read_units;
+pub mod reports;
 pub mod roster;
 pub mod settings;
 pub mod stream;

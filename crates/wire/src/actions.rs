@@ -34,6 +34,7 @@ mod read;
 mod receipts;
 mod remove;
 mod remove_keys;
+mod report;
 mod role;
 mod send;
 mod settings;
@@ -71,6 +72,7 @@ pub use read::*;
 pub use receipts::*;
 pub use remove::*;
 pub use remove_keys::*;
+pub use report::*;
 pub use role::*;
 pub use send::*;
 pub use settings::*;
@@ -214,6 +216,9 @@ registry! {
     /// Mutes or archives a conversation; blocks a user, which ends messages and ticks between the two.
     "settings": Settings(Settings) -> SettingsResult, in "read",
         like r#"{"action":"settings","id":"r1","conversation_id":"dm_x","set":{"muted_until":"forever"}}"#;
+    /// Tells the operator about messages, a conversation or a user. Safe to repeat.
+    "report": Report(ReportRequest) -> ReportResult, in "inbox",
+        like r#"{"action":"report","id":"r1","conversation_id":"dm_x","seqs":[42],"reason":"spam"}"#;
     /// Registers the device of this connection for notifications, or takes it out.
     "device": Device(DeviceRequest) -> DeviceResult, in "device",
         like r#"{"action":"device","id":"r1","platform":"apns","token":"9f2c51d0"}"#;
@@ -332,7 +337,9 @@ served! {
     }
     "drain": DrainAction { Drain(DrainRequest), Ack(AckRequest), Ping(PingRequest), }
     "read": ReadAction { Read(ReadRequest), Settings(Settings), }
-    "inbox": InboxAction { Inbox(InboxRequest), Channels(ChannelsRequest), History(HistoryRequest), }
+    "inbox": InboxAction {
+        Inbox(InboxRequest), Channels(ChannelsRequest), History(HistoryRequest), Report(ReportRequest),
+    }
     "device": DeviceAction { Device(DeviceRequest), }
     "keys": KeysAction {
         PublishKeys(PublishKeysRequest), ClaimKeys(ClaimKeysRequest), ListKeys(ListKeysRequest),

@@ -110,6 +110,12 @@ impl From<InvalidId> for Problem {
     }
 }
 
+impl From<String> for Problem {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
 impl From<&str> for Problem {
     fn from(text: &str) -> Self {
         Self(text.to_owned())

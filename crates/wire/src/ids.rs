@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::limits::{
     CLIENT_MSG_ID_CHARS_MAX, CONVERSATION_ID_CHARS_MAX, DEVICE_ID_CHARS_MAX, DEVICE_TOKEN_CHARS_MAX,
-    MEDIA_ID_CHARS_MAX, REQUEST_ID_CHARS_MAX, SEQ_MAX, USER_ID_CHARS_MAX,
+    MEDIA_ID_CHARS_MAX, REPORT_ID_CHARS_MAX, REQUEST_ID_CHARS_MAX, SEQ_MAX, USER_ID_CHARS_MAX,
 };
 
 /// Why a text is not an id. Says what would be one, for the client's developer.
@@ -219,6 +219,18 @@ text_id! {
     /// The id of an upload, made by the server.
     MediaId, MEDIA_ID_CHARS_MAX, |c| c.is_ascii_alphanumeric() || c == '_' || c == '-', "^[A-Za-z0-9_-]+$",
     "characters of A-Z a-z 0-9 _ -"
+}
+
+text_id! {
+    /// The id of a report, made by the server.
+    ReportId, REPORT_ID_CHARS_MAX, |c| c.is_ascii_alphanumeric() || c == '_', "^[A-Za-z0-9_]+$",
+    "characters of A-Z a-z 0-9 _"
+}
+
+impl ReportId {
+    pub(crate) fn made(text: String) -> Self {
+        Self(text)
+    }
 }
 
 text_id! {

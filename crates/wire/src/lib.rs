@@ -40,11 +40,11 @@ pub use event::{Receipt, ServerEvent};
 pub use frame::{ErrorFrame, Problem, ServerFrame, error_frame, reply_frame};
 pub use group::{AllowedTo, HistoryFrom, Info, JoinBy, Role, System, Title};
 pub use ids::{
-    ClientMsgId, ConversationId, ConversationKind, DeviceId, DeviceToken, InvalidId, MediaId, MessageId, RequestId,
-    SERVICE_DEFAULT, Seq, UserId,
+    ClientMsgId, ConversationId, ConversationKind, DeviceId, DeviceToken, InvalidId, MediaId, MessageId, ReportId,
+    RequestId, SERVICE_DEFAULT, Seq, UserId,
 };
 pub use kind::Kind;
-pub use made_ids::{channel_id, direct_conversation_id, group_id};
+pub use made_ids::{channel_id, direct_conversation_id, group_id, report_id};
 pub use media::{Attached, Digest, FileName, Media, MimeType, SealedMedia, Thumbhash, Waveform};
 pub use message::{Message, Reaction, body_fits, mentions_fit};
 pub use refusal::Refusal;

@@ -35,6 +35,8 @@ limits! {
     pub const DEVICE_TOKEN_CHARS_MAX: usize = 4096;
     /// The `id` that a request may carry and its answer echoes.
     pub const REQUEST_ID_CHARS_MAX: usize = 64;
+    /// The id of a report.
+    pub const REPORT_ID_CHARS_MAX: usize = 64;
     /// The id of an upload.
     pub const MEDIA_ID_CHARS_MAX: usize = 64;
     /// An emoji of a reaction, in bytes of UTF-8. The longest that Unicode recommends takes 35, a family of four skin
@@ -135,6 +137,17 @@ limits! {
     /// The number of commits of a conversation.
     pub const REMOVES_MAX: usize = 50;
     pub const EPOCH_MAX: u64 = (1 << 53) - 1;
+
+    /// Entries that one report names.
+    pub const REPORT_SEQS_MAX: usize = 10;
+    /// A report's note, in Unicode scalar values.
+    pub const NOTE_CHARS_MAX: usize = 500;
+    /// The text that a sealed message has by the word of who reports it, in bytes.
+    pub const CLAIMED_BYTES_MAX: usize = 4 * 1024;
+    /// The key that opens the digest of a sealed message, in bytes.
+    pub const OPENED_KEY_BYTES: usize = 32;
+    /// The keys and plaintexts of one report, in characters of base64 together.
+    pub const OPENED_CHARS_MAX: usize = 24 * 1024;
 
     /// Conversations in one `ack`, and so also in one page of a drain: a page can be acknowledged by the next request.
     pub const ACK_ENTRIES_MAX: usize = 25;

@@ -3,7 +3,7 @@
 use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
 
-use crate::{ClientMsgId, ConversationId, UserId};
+use crate::{ClientMsgId, ConversationId, ReportId, ReportRequest, UserId};
 
 /// Returns the id of a direct conversation, or of a note to self. Either side computes the same id, so the first
 /// message needs no lookup, and concurrent first messages meet in the same conversation.
@@ -22,12 +22,26 @@ pub fn channel_id(creator: &UserId, client_msg_id: &ClientMsgId) -> Conversation
     made_id(ConversationId::CHANNEL_PREFIX, creator.as_str(), client_msg_id.as_str())
 }
 
+/// The report of this user on that conversation, those entries and that user. A repetition gets the same id.
+pub fn report_id(reporter: &UserId, request: &ReportRequest) -> ReportId {
+    let ReportRequest { conversation_id, seqs, user_id, .. } = request;
+    let seqs: Vec<String> = seqs.iter().map(ToString::to_string).collect();
+    let conversation = conversation_id.as_ref().map_or("", ConversationId::as_str);
+    let user = user_id.as_ref().map_or("", UserId::as_str);
+    // No id has a space.
+    let about = format!("{conversation} {} {user}", seqs.join(","));
+    ReportId::made(made_text("r_", reporter.as_str(), &about))
+}
+
 #[expect(clippy::expect_used, reason = "lower-case Base32 is an id")]
 fn made_id(prefix: &str, one: &str, other: &str) -> ConversationId {
+    ConversationId::parse(&made_text(prefix, one, other)).expect("it is an id")
+}
+
+fn made_text(prefix: &str, one: &str, other: &str) -> String {
     let digest = Sha256::new().chain_update(one).chain_update([0]).chain_update(other).finalize();
     let bytes: Vec<u8> = digest.into_iter().take(20).collect();
-    let id = format!("{prefix}{}", BASE32_NOPAD.encode(&bytes).to_ascii_lowercase());
-    ConversationId::parse(&id).expect("it is an id")
+    format!("{prefix}{}", BASE32_NOPAD.encode(&bytes).to_ascii_lowercase())
 }
 
 #[cfg(test)]

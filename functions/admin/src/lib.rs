@@ -1,11 +1,12 @@
 //! `admin`: requests of operators, and those requests of a team's own server that need a reply. The function has no
 //! route: a caller with the IAM permission to invoke it may do all of it.
 //!
-//! No reply contains message texts.
+//! No reply contains message texts, but that to `reports`.
 
 mod look;
 mod op;
 mod repair;
+mod reports;
 mod service;
 
 use actions::{Actions, SendLimits};
@@ -86,6 +87,8 @@ async fn run(deps: &Deps, op: Op, now: Timestamp, line: &mut EventLine) -> Resul
         Op::Repair { conversation_id: Some(group), log, .. } => repair::one(deps, &group, log, line).await,
         Op::As { service, action } => service::act(deps, &service, *action, line).await,
         Op::DeleteMessage { conversation_id, seq } => service::delete_message(deps, (conversation_id, seq), line).await,
+        Op::Reports { month, cursor } => reports::list(deps, &month, cursor.as_ref()).await,
+        Op::ReportClose { month, report_id, outcome } => reports::close(deps, &month, &report_id, &outcome, now).await,
         Op::Repair { conversation_id: None, since, behind, .. } => repair::all(deps, since, behind, line).await,
     }
 }

@@ -3,7 +3,7 @@
 use actions::LogSoFar;
 use serde::Deserialize;
 use serde_json::Value;
-use wire::{ClientMsgId, ConversationId, InvalidId, Refusal, Request, Seq, ServiceAction, Timestamp, UserId};
+use wire::{ClientMsgId, ConversationId, InvalidId, Refusal, ReportId, Request, Seq, ServiceAction, Timestamp, UserId};
 
 /// A request, by its `op`.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
@@ -51,6 +51,17 @@ pub(crate) enum Op {
         conversation_id: ConversationId,
         seq: Seq,
     },
+    /// The open reports of a month, such as `2026-11`, behind the last reply's `next_cursor`.
+    Reports {
+        month: String,
+        cursor: Option<ReportId>,
+    },
+    /// Closes a report. The outcome is for other operators.
+    ReportClose {
+        month: String,
+        report_id: ReportId,
+        outcome: String,
+    },
     /// A service's request, as a user sends it over a socket.
     #[serde(skip)]
     As {
@@ -69,9 +80,12 @@ impl Op {
             | Self::Connections { user_id }
             | Self::Pending { user_id }
             | Self::As { service: user_id, .. } => Some(user_id),
-            Self::LoggedAs { .. } | Self::Conversation { .. } | Self::Repair { .. } | Self::DeleteMessage { .. } => {
-                None
-            }
+            Self::LoggedAs { .. }
+            | Self::Conversation { .. }
+            | Self::Repair { .. }
+            | Self::DeleteMessage { .. }
+            | Self::Reports { .. }
+            | Self::ReportClose { .. } => None,
         }
     }
 
@@ -91,8 +105,19 @@ impl Op {
 }
 
 /// The names of those that [`Op`] reads by itself.
-const OF_OPERATORS: [&str; 9] =
-    ["kick", "suspend", "unsuspend", "connections", "pending", "logged_as", "conversation", "repair", "delete_message"];
+const OF_OPERATORS: [&str; 11] = [
+    "kick",
+    "suspend",
+    "unsuspend",
+    "connections",
+    "pending",
+    "logged_as",
+    "conversation",
+    "repair",
+    "delete_message",
+    "reports",
+    "report_close",
+];
 /// Each with the action that it is.
 const OF_SERVICES: [(&str, &str); 4] =
     [("send", "send"), ("create_group", "create"), ("add", "add"), ("remove", "remove")];

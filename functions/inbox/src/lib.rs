@@ -1,5 +1,5 @@
 //! `inbox`, `channels` and `history`: the chat list, the list of channels, and a conversation's entries, each in its
-//! own file.
+//! own file. `report` copies such entries for the operator.
 
 mod channels;
 mod groups;
@@ -7,7 +7,10 @@ mod history;
 mod inbox;
 
 use actions::SendLimits;
-use lambda::{BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Response, answer, sdk_config};
+use lambda::{
+    BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Response, answer, encryption, reports_kept_for,
+    sdk_config, sealed_reports,
+};
 use store::{WarmTable, warm_up};
 use wire::InboxAction;
 
@@ -16,12 +19,15 @@ use wire::InboxAction;
 /// # Errors
 /// [`BadVariable`] names the variable.
 pub async fn start() -> Result<Core, BadVariable> {
-    let core = Core::from_env(&sdk_config().await, SendLimits::default())?;
+    let mut limits = SendLimits::default();
+    (limits.encryption, limits.sealed_reports) = (encryption()?, sealed_reports()?);
+    limits.reports_kept_for = reports_kept_for()?;
+    let core = Core::from_env(&sdk_config().await, limits)?;
     warm_up(&core.actions.store, WarmTable::Inbox).await;
     Ok(core)
 }
 
-/// Handles one event on the routes `inbox`, `channels` and `history`.
+/// Handles one event on the routes `inbox`, `channels`, `history` and `report`.
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.
@@ -30,6 +36,10 @@ pub async fn handle(core: &Core, event: InvocationEvent) -> Result<Response, Dia
         InboxAction::Inbox(request) => inbox::inbox(core, &caller.user, request, line).await,
         InboxAction::Channels(request) => Ok(channels::channels(core, &caller.user, request, line).await?.into()),
         InboxAction::History(request) => history::history(core, &caller.user, request, line).await,
+        InboxAction::Report(request) => {
+            line.conversation_id.clone_from(&request.conversation_id);
+            Ok(core.actions.report(&caller.user, request).await?.into())
+        }
     };
     answer(&core.actions.clock, &core.limiter, event, act).await
 }

@@ -299,6 +299,7 @@ async fn where_encryption_is_required_users_write_nothing_in_the_clear() {
         done(&bench, "alice", features).await["features"],
         json!([
             "data",
+            "report",
             "unread",
             "quiet",
             "encryption",

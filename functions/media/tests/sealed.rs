@@ -216,7 +216,16 @@ async fn where_reports_are_on_each_sealed_message_has_its_digest() {
     let features = bench.ok("alice", json!({"action": "ping", "features": true})).await["features"].take();
     assert_eq!(
         features,
-        json!(["data", "unread", "quiet", "encryption", "encryption.groups", "encryption.media", "encryption.report"])
+        json!([
+            "data",
+            "report",
+            "unread",
+            "quiet",
+            "encryption",
+            "encryption.groups",
+            "encryption.media",
+            "encryption.report"
+        ])
     );
 }
 

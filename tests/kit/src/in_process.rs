@@ -178,6 +178,7 @@ impl InProcess {
         let sealing = |mut of: SendLimits| {
             (of.encryption, of.commits, of.births) = (limits.encryption, limits.commits, limits.births);
             of.sealed_reports = limits.sealed_reports;
+            of.reports_kept_for = Duration::from_hours(180 * 24);
             process(of)
         };
         let plain = || sealing(SendLimits::default());

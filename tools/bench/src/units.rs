@@ -273,6 +273,9 @@ async fn listing() -> Rows {
     }
     let page = json!({"action": "history", "conversation_id": conversation, "limit": 50});
     rows.push(("history: 50 messages", app.cost([("bob", page)]).await));
+    let report = json!({"action": "report", "conversation_id": conversation, "seqs": [200], "reason": "spam"});
+    rows.push(("report: one message", app.cost([("bob", report.clone())]).await));
+    rows.push(("report: repeated", app.cost([("bob", report)]).await));
     rows
 }
 

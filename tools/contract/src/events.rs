@@ -65,4 +65,5 @@ fn of_the_story(example: &str) -> String {
         .replace("gr_x", group_id(&alice, &created).as_str())
         .replace("ch_x", channel_id(&alice, &created).as_str())
         .replace("\"seq\":42", "\"seq\":1")
+        .replace("\"seqs\":[42]", "\"seqs\":[1]")
 }

@@ -10,9 +10,9 @@ use wire::{
     JoinResult, KeyDevice, Kind, LastMessage, LeaveResult, ListKeysResult, Media, MediaId, Member, MembersResult,
     Message, MessageId, MimeType, MutedUntil, Part, PingResult, Presence, PresenceResult, PublishKeysResult,
     ReactResult, Reaction, ReactionsResult, Reactor, ReadResult, Receipt, ReceiptsResult, Refusal, RemoveKeysResult,
-    RemoveResult, Reply, RequestId, Role, RoleResult, SealedMedia, SendResult, Seq, ServerEvent, Settings,
-    SettingsResult, System, Thumbhash, Timestamp, Title, UnwatchResult, UpdateResult, UploadResult, UploadedResult,
-    UserId, UserSettings, WatchResult, error_frame, reply_frame,
+    RemoveResult, Reply, ReportId, ReportResult, RequestId, Role, RoleResult, SealedMedia, SendResult, Seq,
+    ServerEvent, Settings, SettingsResult, System, Thumbhash, Timestamp, Title, UnwatchResult, UpdateResult,
+    UploadResult, UploadedResult, UserId, UserSettings, WatchResult, error_frame, reply_frame,
 };
 
 use crate::schema::pascal;
@@ -154,6 +154,10 @@ fn result_of(action: &str) -> Reply {
         "ack" => AckResult {}.into(),
         "drain" => DrainResult { messages: vec![message()], more: false }.into(),
         "read" => ReadResult { unread: 0, mentions: None }.into(),
+        "report" => {
+            let report_id = ReportId::parse("r_3b7f2q").expect("it is an id");
+            ReportResult { report_id }.into()
+        }
         "inbox" => {
             let conversations = vec![conversation(), muted_conversation(), quiet(), encrypted(), group()];
             InboxResult { conversations, next_cursor: None }.into()

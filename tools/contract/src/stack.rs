@@ -168,7 +168,17 @@ fn statements(entry: &Mapping) -> Vec<Value> {
             let actions = actions.as_sequence().expect("a row lists its actions").iter().map(text);
             let of_service =
                 |action: &str| if action.contains(':') { action.into() } else { format!("dynamodb:{action}") };
-            allow(actions.map(|action| of_service(action).into()).collect(), arn(text(resource)))
+            let (resource, keys) = match text(resource).split_once(" of ") {
+                Some((table, keys)) => (table, Some(keys)),
+                None => (text(resource), None),
+            };
+            let mut statement = allow(actions.map(|action| of_service(action).into()).collect(), arn(resource));
+            if let Some(keys) = keys {
+                let keys: Vec<Value> = keys.split(", ").map(Value::from).collect();
+                let of_keys = map([("dynamodb:LeadingKeys", keys.into())]);
+                statement["Condition"] = map([("ForAllValues:StringLike", of_keys)]);
+            }
+            statement
         })
         .collect();
     if let Some(methods) = entry.get("connections").and_then(Value::as_sequence) {

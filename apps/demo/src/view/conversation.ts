@@ -1,6 +1,14 @@
 // The open chat: its messages, the field to write another, and of a group what it is.
 
-import { type Draft, isService, limits, type MediaDraft, type MessageItem, moderates } from "@pigeonhole/client";
+import {
+  type Draft,
+  isService,
+  limits,
+  type MediaDraft,
+  type MessageItem,
+  moderates,
+  type ReportReason,
+} from "@pigeonhole/client";
 import type { Named } from "../mentions.ts";
 import type { Opened } from "../opened.ts";
 import type { Prepared } from "../prepare.ts";
@@ -36,6 +44,7 @@ export interface ConversationActions extends GroupActions, OfMessages {
   mute(chat: Opened, until: Date | "forever" | null): void;
   muteMentions(chat: Opened, muted: boolean): void;
   archive(chat: Opened, archived: boolean): void;
+  report(chat: Opened, seq: number, reason: ReportReason): void;
   /** And closes it. */
   markUnread(chat: Opened): void;
   block(chat: Opened, blocked: boolean): void;
@@ -85,6 +94,7 @@ export class Conversation {
       react: (seq, emoji) => this.#chat && actions.react(this.#chat, seq, emoji),
       delete: (seq) => this.#chat && actions.delete(this.#chat, seq),
       copy: (text) => actions.copy(text),
+      report: (seq, reason) => this.#chat && actions.report(this.#chat, seq, reason),
       dismiss: (id) => actions.dismiss(id),
       cancel: (id) => actions.cancel(id),
       retry: (id) => actions.retry(id),

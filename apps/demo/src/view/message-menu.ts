@@ -1,10 +1,10 @@
 // The menu of a message.
 
-import { type MessageItem, mayReact, mayWrite, moderates } from "@pigeonhole/client";
+import { type MessageItem, mayReact, mayWrite, moderates, type ReportReason } from "@pigeonhole/client";
 import { linked } from "../links.ts";
 import type { Opened } from "../opened.ts";
 import { list } from "../system.ts";
-import { Confirm } from "./confirm.ts";
+import { type Answer, Confirm } from "./confirm.ts";
 import { h, put } from "./dom.ts";
 import { EmojiMenu } from "./emoji.ts";
 import { Choices, type MenuItem, place } from "./menu.ts";
@@ -16,6 +16,7 @@ export interface MessageActions {
   edit(message: MessageItem): void;
   delete(seq: number): void;
   copy(text: string): void;
+  report(seq: number, reason: ReportReason): void;
   /** Shows, saves or plays what it carries. */
   open(seq: number): void;
   /** Shows the message to which it replies. */
@@ -24,6 +25,15 @@ export interface MessageActions {
 
 /** Items for a message's media. */
 const opens: Record<string, string> = { image: "Look at it", file: "Save", voice: "Play or pause" };
+/** Why a message is reported. */
+const REASONS: (Answer & { value: ReportReason })[] = [
+  { value: "spam", name: "Spam" },
+  { value: "abuse", name: "Abuse" },
+  { value: "sexual", name: "Sexual content" },
+  { value: "violence", name: "Violence" },
+  { value: "illegal", name: "Something illegal" },
+  { value: "other", name: "Something else" },
+];
 const QUICK = ["👍", "❤️", "😂", "😮", "😢", "🙏"];
 /** Links that a menu offers at most. */
 const LINKS_MAX = 3;
@@ -101,6 +111,13 @@ export class MessageMenu {
         this.#actions.delete(seq);
       }
     };
+    const report = async () => {
+      const chosen = await this.#confirm.choose("Report this message to the operator? For …", REASONS);
+      const reason = REASONS.find(({ value }) => value === chosen)?.value;
+      if (reason) {
+        this.#actions.report(seq, reason);
+      }
+    };
     return [
       ...(mayReact(row) ? [quick] : []),
       ...(mayWrite(row) ? [item("Reply", () => reply(message))] : []),
@@ -111,6 +128,7 @@ export class MessageMenu {
       ...(body ? [item("Copy", () => copy(body))] : []),
       ...(isOwn && mayReact(row) ? [item("Edit", () => edit(message))] : []),
       ...(isOwn || (moderates(row.role) && !row.isClosed) ? [item("Delete for everyone", remove)] : []),
+      ...(isOwn ? [] : [item("Report", report)]),
     ];
   }
 }

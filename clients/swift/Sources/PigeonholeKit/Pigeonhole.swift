@@ -206,6 +206,23 @@ public final class Pigeonhole: Sendable {
         _ = try await call("settings", ["user_id": .string(userID), "set": ["blocked": .bool(blocked)]])
     }
 
+    /// Reports messages, a conversation or a user to the operator: `spam`, `abuse`, `sexual`, `violence`, `illegal` or
+    /// `other`. Returns the report's id, which is the same for the same report.
+    public func report(
+        _ reason: String, conversationID: String? = nil, seqs: [Int] = [], userID: String? = nil, note: String? = nil
+    ) async throws -> String {
+        struct Reported: Decodable {
+            let reportId: String
+        }
+        let fields: [String: JSON?] = [
+            "reason": .string(reason), "conversation_id": conversationID.map(JSON.string),
+            "seqs": seqs.isEmpty ? nil : .array(seqs.map(JSON.int)), "user_id": userID.map(JSON.string),
+            "note": note.map(JSON.string),
+        ]
+        let reported: Reported = try await ask("report", fields)
+        return reported.reportId
+    }
+
     /// Registers this device for push notifications by APNs, after each start and at each new token. `nil`, at a logout,
     /// ends that. `sandbox`: the app was installed from Xcode. With `unread`, messages that another device has received
     /// push too. Nothing rings in the hours of `quiet`.

@@ -195,6 +195,24 @@ public class Pigeonhole private constructor(
     }
 
     /**
+     * Reports messages, a conversation or a user to the operator: `spam`, `abuse`, `sexual`, `violence`, `illegal` or
+     * `other`. Returns the report's id, which is the same for the same report.
+     */
+    public suspend fun report(
+        reason: String,
+        conversationId: String? = null,
+        seqs: List<Long> = emptyList(),
+        userId: String? = null,
+        note: String? = null,
+    ): String = ask<Reported>("report") {
+        put("reason", reason)
+        conversationId?.let { put("conversation_id", it) }
+        if (seqs.isNotEmpty()) putJsonArray("seqs") { seqs.forEach { add(it) } }
+        userId?.let { put("user_id", it) }
+        note?.let { put("note", it) }
+    }.reportId
+
+    /**
      * Registers this device for push notifications by FCM, after each start and at each new token. `null`, at a logout,
      * ends that. With `unread`, messages that another device has received push too. Nothing rings in the hours of `quiet`.
      */
@@ -399,6 +417,9 @@ private data class Urls(val items: List<Url>) {
 
 @kotlinx.serialization.Serializable
 private data class Present(val users: List<Presence>)
+
+@kotlinx.serialization.Serializable
+private data class Reported(@kotlinx.serialization.SerialName("report_id") val reportId: String)
 
 /** A message or a change in the outbox. The client sends the request, whether the app waits or not. */
 public class Sent<T> internal constructor(
