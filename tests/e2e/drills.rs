@@ -59,6 +59,8 @@ async fn outage_by_one_who_is_suspended() {
     }
     let lines = drill.lines().await;
     assert!(lines.iter().any(|line| line["route"] == "$connect" && line["outcome"] == "forbidden"));
+    let first = lines.iter().filter(|line| line.get("init_ms").is_some()).count();
+    assert!((1..lines.len() / 2).contains(&first), "only the first line of a process has its start: {first}");
 
     // The token has ended, and the issuer gives no new one.
     for _ in 0..40 {

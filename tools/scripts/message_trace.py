@@ -64,10 +64,12 @@ def story(lines, conversation, seq):
 
 def told(line):
     """The outcome of the frames that the same request posted."""
-    if "posted" not in line:
-        return "none by this request: the members are told by fanout, whose lines name no conversation"
+    # A line has no zeros.
+    frames = [line.get(name, 0) for name in ("posted", "gone", "failed")]
+    if not any(frames) and "left_pending" not in line:
+        return "none by this request: fanout posts to larger groups, and its lines name no conversation"
     left = f"; left pending for {line['left_pending']}" if "left_pending" in line else ""
-    return f"{line['posted']} frames taken, {line['gone']} gone, {line['failed']} failed{left}"
+    return "{} frames taken, {} gone, {} failed".format(*frames) + left
 
 
 def up_to(marks, conversation):

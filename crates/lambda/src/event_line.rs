@@ -6,6 +6,8 @@
 //! and `docs/operating.md`, which explains each metric.
 
 use std::error::Error;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use actions::{Actions, Appended};
 use deliver::Delivered;
@@ -52,6 +54,9 @@ pub struct EventLine {
     /// The failure of another service, with its sources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// The milliseconds from the process's start to its first request for an event, in its first line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) init_ms: Option<u64>,
     pub measures: Measures,
     /// The reply ends before an entry that its log lacks.
     #[serde(skip)]
@@ -209,24 +214,33 @@ impl EventLine {
     /// Writes the line of an event that succeeded, whether its caller is known or not.
     pub fn info(mut self, outcome: &'static str, message: &str) {
         self.outcome = outcome;
-        tracing::info!(event_line = self.to_json(), "{message}");
+        tracing::info!(event_line = self.into_json(), "{message}");
     }
 
     /// Writes a line that an operator should see, though no user was harmed yet.
     pub fn warn(mut self, outcome: &'static str, cause: &(dyn Error + 'static), message: &str) {
         (self.outcome, self.cause) = (outcome, Some(error_chain(cause)));
-        tracing::warn!(event_line = self.to_json(), "{message}");
+        tracing::warn!(event_line = self.into_json(), "{message}");
     }
 
     /// Writes the line of a failure.
     pub fn error(mut self, outcome: &'static str, cause: &(dyn Error + 'static), message: &str) {
         (self.outcome, self.cause) = (outcome, Some(error_chain(cause)));
-        tracing::error!(event_line = self.to_json(), "{message}");
+        tracing::error!(event_line = self.into_json(), "{message}");
     }
 
-    fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+    fn into_json(mut self) -> String {
+        self.init_ms = INIT.lock().unwrap_or_else(PoisonError::into_inner).take();
+        serde_json::to_string(&self).unwrap_or_default()
     }
+}
+
+/// The `init_ms` of the process's next line.
+static INIT: Mutex<Option<u64>> = Mutex::new(None);
+
+/// Notes how long the process took until it could ask for its first event.
+pub(crate) fn initialised(after: Duration) {
+    *INIT.lock().unwrap_or_else(PoisonError::into_inner) = u64::try_from(after.as_millis()).ok();
 }
 
 /// The outcome of an event that met a lost entry.
@@ -252,7 +266,9 @@ pub fn millis_between(earlier: Timestamp, later: Timestamp) -> u64 {
 /// must not fire each other's alarms. The others are the route, one of the template's, and the outcome: `ok` or an
 /// error code. A client's text is never a dimension.
 pub(crate) fn metrics(line: &mut Map<String, Value>, stack: &str, now: Timestamp) -> Option<Value> {
-    let Some(Value::Object(measures)) = line.remove("measures") else { return None };
+    let Some(Value::Object(mut measures)) = line.remove("measures") else { return None };
+    // A sum is the same without its zeros, and each byte of a log line costs money.
+    measures.retain(|name, number| *number != 0 || has_samples(name));
     // The samples of `duration_ms` show the number of `ok` on a route. A queue's messages are not requests: a campaign
     // must not hide failed requests.
     let counted_by = if line.get("route").is_some_and(|route| route == "ingest") {
@@ -262,7 +278,8 @@ pub(crate) fn metrics(line: &mut Map<String, Value>, stack: &str, now: Timestamp
     } else {
         json!([["stack", "outcome"], ["stack", "route", "outcome"]])
     };
-    let names: Vec<Value> = measures.keys().map(|name| definition(name)).collect();
+    // No metric has a unit: `_ms` in the name is enough for a reader.
+    let names: Vec<Value> = measures.keys().map(|name| json!({"Name": name})).collect();
     let mut directives = vec![directive(&counted_by, &[json!({"Name": "events"})])];
     if !names.is_empty() {
         directives.push(directive(&json!([["stack", "route"]]), &names));
@@ -277,7 +294,7 @@ fn directive(dimensions: &Value, metrics: &[Value]) -> Value {
     json!({"Namespace": NAMESPACE, "Dimensions": dimensions, "Metrics": metrics})
 }
 
-/// Returns a metric's definition. A count has no unit, since each byte of a log line costs money.
-fn definition(name: &str) -> Value {
-    if name.ends_with("_ms") { json!({"Name": name, "Unit": "Milliseconds"}) } else { json!({"Name": name}) }
+/// Returns whether the samples of a metric count, and not only their sum: those of `left_pending` are the messages sent.
+fn has_samples(name: &str) -> bool {
+    name.ends_with("_ms") || name == "left_pending"
 }

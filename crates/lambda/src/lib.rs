@@ -1,5 +1,7 @@
 //! The parts of Lambda and API Gateway that every function needs: event, reply, environment, clock, log.
 
+use std::time::Instant;
+
 mod batch;
 mod caller;
 mod env;
@@ -41,7 +43,9 @@ where
     E: serde::de::DeserializeOwned,
     A: serde::Serialize,
 {
+    let started = Instant::now();
     start_log()?;
     let deps = start().await?;
+    event_line::initialised(started.elapsed());
     lambda_runtime::run(lambda_runtime::service_fn(|event| handle(&deps, event))).await
 }

@@ -93,7 +93,8 @@ struct Line<'a> {
     level: &'a str,
     #[serde(flatten)]
     fields: Map<String, Value>,
-    target: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<&'a str>,
     #[serde(rename = "_aws", skip_serializing_if = "Option::is_none")]
     metrics: Option<Value>,
 }
@@ -127,7 +128,9 @@ where
         let mut timestamp = String::new();
         SystemTime.format_time(&mut Writer::new(&mut timestamp))?;
         let metrics = metrics(&mut fields, &self.stack, Clock::system().now());
-        let (level, target) = (event.metadata().level().as_str(), event.metadata().target());
+        let level = event.metadata().level().as_str();
+        // The line of an event comes from one place.
+        let target = metrics.is_none().then(|| event.metadata().target());
         let line = serde_json::to_string(&Line { timestamp, level, fields, target, metrics });
         writeln!(writer, "{}", line.map_err(|_| fmt::Error)?)
     }

@@ -128,7 +128,14 @@ fn add_function(resources: &mut Mapping, name: &str, entry: &Mapping) {
     ]);
     let mut properties = Mapping::new();
     properties.insert("CodeUri".into(), format!("functions/{name}/").into());
-    properties.insert("LoggingConfig".into(), map([("LogGroup", reference(&logs_id))]));
+    // Lambda's own lines of each event, START, END and REPORT, cost as much as ours. RUST_LOG alone selects ours.
+    let logging = [
+        ("LogGroup", reference(&logs_id)),
+        ("LogFormat", "JSON".into()),
+        ("SystemLogLevel", "WARN".into()),
+        ("ApplicationLogLevel", "TRACE".into()),
+    ];
+    properties.insert("LoggingConfig".into(), map(logging));
     let own = entry.iter().filter(|(key, _)| text(key).starts_with(char::is_uppercase));
     let elsewhere = ["Condition", "Variables", "Statements"];
     properties.extend(own.filter(|(key, _)| !elsewhere.contains(&text(key))).map(|(k, v)| (k.clone(), v.clone())));
