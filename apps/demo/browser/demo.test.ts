@@ -335,15 +335,8 @@ test("a message is reported to the operator", async () => {
   await nils.pick("You are ugly.", "Report");
   await nils.confirm("Abuse");
   await nils.isSet("Reported to the operator");
-  const local = await (await fetch(`${stage.server.url}local`)).json();
-  const month = new Date().toISOString().slice(0, 7);
-  const body = JSON.stringify({ op: "reports", month });
-  const headers = { "content-type": "application/json" };
-  const { result } = await (await fetch(local.admin_url, { method: "POST", headers, body })).json();
-  expect(result.reports.map(({ reporter_id, reason }: Record<string, string>) => [reporter_id, reason])).toEqual([
-    ["nils", "abuse"],
-  ]);
-  expect(result.reports[0].messages[0].body).toBe("You are ugly.");
+  const [report] = await stage.server.reportsOf("nils");
+  expect(report).toMatchObject({ reason: "abuse", messages: [{ sender_id: "mia", body: "You are ugly." }] });
 });
 
 test("a chat is muted, archived, marked as unread and blocked", async () => {

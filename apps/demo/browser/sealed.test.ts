@@ -47,6 +47,13 @@ describe.runIf(isBuilt)("with the encryption", () => {
       await pane.lock("on").waitFor();
     }
 
+    // The operator has no key, and gets the reporter's word.
+    await ann.pick("a canary for ann", "Report");
+    await ann.confirm("Spam");
+    await ann.isSet("Reported to the operator");
+    const [report] = await stage.server.reportsOf("ann");
+    expect(report).toMatchObject({ claimed: "a canary for ann", messages: [{ kind: "sealed", sender_id: "ben" }] });
+
     const view = await serversView(ann);
     await view.getByRole("row").filter({ hasText: "sealed, silent" }).waitFor();
     const rows = view.getByRole("row");

@@ -61,6 +61,15 @@ class Server {
     return `http://127.0.0.1:${this.#port}/`;
   }
 
+  /** What this user has reported, as an operator reads it. */
+  async reportsOf(user: string): Promise<{ reporter_id: string }[]> {
+    const { admin_url } = await (await fetch(`${this.url}local`)).json();
+    const body = JSON.stringify({ op: "reports", month: new Date().toISOString().slice(0, 7) });
+    const headers = { "content-type": "application/json" };
+    const { result } = await (await fetch(admin_url, { method: "POST", headers, body })).json();
+    return result.reports.filter(({ reporter_id }: { reporter_id: string }) => reporter_id === user);
+  }
+
   /** As in a power failure. */
   async kill(): Promise<void> {
     const server = this.#process;

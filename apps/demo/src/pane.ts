@@ -35,6 +35,9 @@ import { notify } from "./view/notify.ts";
 /** Messages that a search shows. */
 const FOUND_MAX = 20;
 
+/** The server takes 4 KiB of an encrypted message, and a character has up to three bytes. */
+const CLAIMED_CHARS = 1_365;
+
 /** Interval of requests for news in channels. */
 const CHANNELS_EVERY_MS = 15_000;
 
@@ -469,9 +472,12 @@ class Pane {
     this.#conversation.goTo(seq);
   }
 
-  async #report(opened: Opened, seq: number, reason: ReportReason): Promise<void> {
+  async #report(opened: Opened, message: MessageItem, reason: ReportReason): Promise<void> {
     const { conversationId } = opened.row;
-    const report = { conversationId, seqs: [seq], reason };
+    const { seq = 0, isSealed, body } = message;
+    // The server can't read it.
+    const claimed = isSealed && body ? body.slice(0, CLAIMED_CHARS) : undefined;
+    const report = { conversationId, seqs: [seq], reason, claimed };
     await this.#request(opened, "Not reported", () => this.#device.pigeonhole.report(report));
     opened.refused ||= "Reported to the operator";
   }
@@ -516,7 +522,7 @@ class Pane {
       delete: (opened, seq) => void this.#send(opened, ({ chat }) => chat?.delete(seq)),
       react: (opened, seq, emoji) => void this.#send(opened, ({ chat }) => chat?.react(seq, emoji)),
       copy: (text) => void this.#copy(text),
-      report: (opened, seq, reason) => void this.#report(opened, seq, reason),
+      report: (opened, message, reason) => void this.#report(opened, message, reason),
       mute: (opened, until) => set(opened, () => opened.chat?.mute(until)),
       muteMentions: (opened, muted) => set(opened, () => opened.chat?.muteMentions(muted)),
       archive: (opened, archived) => set(opened, () => opened.chat?.archive(archived)),

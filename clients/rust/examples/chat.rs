@@ -52,6 +52,9 @@ const HELP: &str = "\
 /devices   /forget DEVICE   (your own devices, one of which you no longer have)
 /phone TOKEN|off   (push notifications to the phone with this FCM token)";
 
+/// The server takes 4 KiB of an encrypted message, and a character has up to four bytes.
+const CLAIMED_CHARS: usize = 1024;
+
 struct Terminal {
     client: Client,
     me: UserId,
@@ -481,13 +484,18 @@ impl Terminal {
     /// Reports a message of the open conversation: its number, a reason and a note.
     async fn report(&self, number: &str, text: &str) -> Result<()> {
         let (reason, note) = split(text);
+        let seq = seq(number)?;
+        let stored = self.client.window(self.chat().id(), Side::Before(seq.next()), 1).await?;
+        // The server can't read an encrypted message.
+        let sealed = stored.messages.into_iter().find(|message| message.seq == seq && message.epoch.is_some());
+        let claimed = sealed.map(|message| message.body.chars().take(CLAIMED_CHARS).collect::<String>());
         let report = ReportRequest {
             conversation_id: Some(self.chat().id().clone()),
-            seqs: vec![seq(number)?],
+            seqs: vec![seq],
             user_id: None,
             reason: ReportReason::parse(reason).ok_or("the reason must be one of those in /help")?,
             note: (!note.is_empty()).then(|| note.to_owned()),
-            claimed: None,
+            claimed: claimed.filter(|text| !text.is_empty()),
             opened: vec![],
         };
         println!("-- reported as {}", self.client.report(report).await?.report_id);

@@ -150,13 +150,14 @@ export class Pigeonhole {
    * Reports messages, a conversation or a user to the operator, who gets copies of the messages. The members
    * learn nothing of it. Returns the report's id, which is the same for the same report.
    */
-  report({ conversationId, seqs, userId, reason, note }: Report): Promise<string> {
+  report({ conversationId, seqs, userId, reason, note, claimed }: Report): Promise<string> {
     return this.#actions.report({
       reason,
       ...(conversationId === undefined ? {} : { conversation_id: conversationId }),
       ...(seqs === undefined ? {} : { seqs }),
       ...(userId === undefined ? {} : { user_id: userId }),
       ...(note === undefined ? {} : { note }),
+      ...(claimed === undefined ? {} : { claimed }),
     });
   }
 

@@ -90,6 +90,8 @@ export interface Report {
   reason: ReportReason;
   /** The user's words: 1 to 500 characters. */
   note?: string | undefined;
+  /** The text of an encrypted message, which the operator can't read: at most 4 KiB. */
+  claimed?: string | undefined;
 }
 
 /** The push registration of this device: the platform and its token. */

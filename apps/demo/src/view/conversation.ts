@@ -44,7 +44,7 @@ export interface ConversationActions extends GroupActions, OfMessages {
   mute(chat: Opened, until: Date | "forever" | null): void;
   muteMentions(chat: Opened, muted: boolean): void;
   archive(chat: Opened, archived: boolean): void;
-  report(chat: Opened, seq: number, reason: ReportReason): void;
+  report(chat: Opened, message: MessageItem, reason: ReportReason): void;
   /** And closes it. */
   markUnread(chat: Opened): void;
   block(chat: Opened, blocked: boolean): void;
@@ -94,7 +94,7 @@ export class Conversation {
       react: (seq, emoji) => this.#chat && actions.react(this.#chat, seq, emoji),
       delete: (seq) => this.#chat && actions.delete(this.#chat, seq),
       copy: (text) => actions.copy(text),
-      report: (seq, reason) => this.#chat && actions.report(this.#chat, seq, reason),
+      report: (message, reason) => this.#chat && actions.report(this.#chat, message, reason),
       dismiss: (id) => actions.dismiss(id),
       cancel: (id) => actions.cancel(id),
       retry: (id) => actions.retry(id),

@@ -16,7 +16,7 @@ export interface MessageActions {
   edit(message: MessageItem): void;
   delete(seq: number): void;
   copy(text: string): void;
-  report(seq: number, reason: ReportReason): void;
+  report(message: MessageItem, reason: ReportReason): void;
   /** Shows, saves or plays what it carries. */
   open(seq: number): void;
   /** Shows the message to which it replies. */
@@ -115,7 +115,7 @@ export class MessageMenu {
       const chosen = await this.#confirm.choose("Report this message to the operator? For …", REASONS);
       const reason = REASONS.find(({ value }) => value === chosen)?.value;
       if (reason) {
-        this.#actions.report(seq, reason);
+        this.#actions.report(message, reason);
       }
     };
     return [

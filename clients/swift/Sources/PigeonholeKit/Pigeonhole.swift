@@ -207,9 +207,11 @@ public final class Pigeonhole: Sendable {
     }
 
     /// Reports messages, a conversation or a user to the operator: `spam`, `abuse`, `sexual`, `violence`, `illegal` or
-    /// `other`. Returns the report's id, which is the same for the same report.
+    /// `other`. `claimed` is the text of an encrypted message. Returns the report's id, which is the same for the same
+    /// report.
     public func report(
-        _ reason: String, conversationID: String? = nil, seqs: [Int] = [], userID: String? = nil, note: String? = nil
+        _ reason: String, conversationID: String? = nil, seqs: [Int] = [], userID: String? = nil, note: String? = nil,
+        claimed: String? = nil
     ) async throws -> String {
         struct Reported: Decodable {
             let reportId: String
@@ -217,7 +219,7 @@ public final class Pigeonhole: Sendable {
         let fields: [String: JSON?] = [
             "reason": .string(reason), "conversation_id": conversationID.map(JSON.string),
             "seqs": seqs.isEmpty ? nil : .array(seqs.map(JSON.int)), "user_id": userID.map(JSON.string),
-            "note": note.map(JSON.string),
+            "note": note.map(JSON.string), "claimed": claimed.map(JSON.string),
         ]
         let reported: Reported = try await ask("report", fields)
         return reported.reportId

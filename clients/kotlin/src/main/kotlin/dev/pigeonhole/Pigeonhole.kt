@@ -196,7 +196,8 @@ public class Pigeonhole private constructor(
 
     /**
      * Reports messages, a conversation or a user to the operator: `spam`, `abuse`, `sexual`, `violence`, `illegal` or
-     * `other`. Returns the report's id, which is the same for the same report.
+     * `other`. `claimed` is the text of an encrypted message. Returns the report's id, which is the same for the same
+     * report.
      */
     public suspend fun report(
         reason: String,
@@ -204,12 +205,14 @@ public class Pigeonhole private constructor(
         seqs: List<Long> = emptyList(),
         userId: String? = null,
         note: String? = null,
+        claimed: String? = null,
     ): String = ask<Reported>("report") {
         put("reason", reason)
         conversationId?.let { put("conversation_id", it) }
         if (seqs.isNotEmpty()) putJsonArray("seqs") { seqs.forEach { add(it) } }
         userId?.let { put("user_id", it) }
         note?.let { put("note", it) }
+        claimed?.let { put("claimed", it) }
     }.reportId
 
     /**
