@@ -215,9 +215,38 @@ async fn seal(server: &TestServer) {
     second.ok(json!({"action": "group_info", "conversation_id": group})).await;
     server.store_dead_connection("mia").await;
     second.ok(about(&group, "commit", "g2", &keys(1))).await;
-    first.ok(about(&group, "remove", "g3", &with(keys(2), json!({"user_id": "mia"})))).await;
+    // A member who comes back sees no entry with the newest tree.
+    let mut third = server.phone("mia").await;
+    third.ok(about(&group, "leave", "l1", &json!({}))).await;
+    let (of_commit, of_remove) = (file(server, &mut second, &group).await, file(server, &mut first, &group).await);
+    second.ok(about(&group, "commit", "g3", &with(keys(2), json!({"tree": &of_commit})))).await;
+    third.ok(json!({"action": "join", "conversation_id": group})).await;
+    let got = third.ok(json!({"action": "download", "media_ids": [of_commit["media_id"]]})).await;
+    assert_eq!(got["gone"], json!([]));
+    third.leave().await;
+    let of_remove = with(keys(3), json!({"user_id": "mia", "commit": of_remove}));
+    first.ok(about(&group, "remove", "g4", &of_remove)).await;
     first.leave().await;
     second.leave().await;
+}
+
+/// Uploads a part of a commit.
+async fn file(server: &TestServer, device: &mut Phone, group: &Value) -> Value {
+    let sha256 = BASE64.encode(&Sha256::digest(b"part"));
+    let upload = json!({"action": "upload", "conversation_id": group, "kind": "sealed", "bytes": 4, "sha256": sha256});
+    let place = device.ok(upload).await;
+    assert_eq!(put(server, &place, b"part").await, 200);
+    device.ok(json!({"action": "uploaded", "media_id": place["media_id"]})).await;
+    json!({"media_id": place["media_id"]})
+}
+
+/// Puts the bytes where they belong. Returns the status.
+async fn put(server: &TestServer, place: &Value, bytes: &[u8]) -> u16 {
+    let mut put = server.http.put(place["url"].as_str().unwrap()).body(bytes.to_vec());
+    for (name, value) in place["headers"].as_object().unwrap() {
+        put = put.header(name, value.as_str().unwrap());
+    }
+    put.send().await.unwrap().status().as_u16()
 }
 
 fn about(group: &Value, action: &str, id: &str, more: &Value) -> Value {
@@ -320,13 +349,6 @@ async fn carry(server: &TestServer) {
     let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     let create = json!({"action": "create", "client_msg_id": "media", "title": "Trip", "members": ["bob"]});
     let group = alice.ok(create).await["conversation_id"].take();
-    let put = async |place: &Value, bytes: &[u8]| {
-        let mut put = server.http.put(place["url"].as_str().unwrap()).body(bytes.to_vec());
-        for (name, value) in place["headers"].as_object().unwrap() {
-            put = put.header(name, value.as_str().unwrap());
-        }
-        put.send().await.unwrap().status()
-    };
     let described = |bytes: &[u8]| json!({"mime": "x/y", "bytes": bytes.len(), "sha256": digest(bytes)});
     let announce = |bytes: &[u8]| {
         let mut frame = described(bytes);
@@ -336,7 +358,7 @@ async fn carry(server: &TestServer) {
         frame
     };
     let place = alice.ok(announce(b"hi")).await;
-    assert_eq!(put(&place, b"hi").await, 200);
+    assert_eq!(put(server, &place, b"hi").await, 200);
     alice.ok(json!({"action": "uploaded", "media_id": place["media_id"]})).await;
     let mut media = described(b"hi");
     media["media_id"] = place["media_id"].clone();
@@ -359,7 +381,7 @@ async fn carry(server: &TestServer) {
     let begun = alice.ok(announced.clone()).await;
     for part in begun["parts"].as_array().unwrap() {
         let [offset, length] = ["offset", "bytes"].map(|name| usize::try_from(part[name].as_u64().unwrap()).unwrap());
-        assert_eq!(put(part, &bytes[offset..offset + length]).await, 200);
+        assert_eq!(put(server, part, &bytes[offset..offset + length]).await, 200);
     }
     alice.ok(json!({"action": "uploaded", "media_id": begun["media_id"]})).await;
     media["sha256"] = announced["sha256"].clone();

@@ -2,7 +2,8 @@
 
 use data_encoding::BASE64;
 use serde_json::{Value, json};
-use testkit::TestServer;
+use sha2::{Digest as _, Sha256};
+use testkit::{Phone, TestServer};
 
 fn bytes(text: &str) -> String {
     BASE64.encode(text.as_bytes())
@@ -85,4 +86,51 @@ async fn of_two_commits_for_an_epoch_one_is_stored() {
         tokio::join!(alice.ask(sealed(conversation, "m1", 1)), bob.ask(commit(conversation, "c1", 1)));
     assert_eq!(updated["result"]["epoch"], 2, "{updated}");
     assert!(matches!(code(&sent).as_deref(), None | Some("stale_epoch")), "{sent}");
+}
+
+#[tokio::test]
+async fn a_group_of_many_devices_has_its_keys_in_files() {
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.device("alice", "laptop").await, server.device("bob", "phone").await);
+    let create = json!({
+        "action": "create", "client_msg_id": "g1", "title": "Trip", "members": ["bob"], "encrypted": true,
+    });
+    let group = alice.ok(create).await["conversation_id"].take();
+    // More than a frame has room for.
+    let (welcome, tree) = (vec![1; 60_000], vec![2; 90_000]);
+    let of_welcome = file(&server, &mut alice, &group, &welcome).await;
+    let of_tree = file(&server, &mut alice, &group, &tree).await;
+    let birth = json!({
+        "action": "commit", "conversation_id": group, "client_msg_id": "b1", "epoch": 0, "group_info": bytes("info"),
+        "welcome": {"media_id": of_welcome["media_id"]}, "tree": {"media_id": of_tree["media_id"]},
+    });
+    alice.ok(birth).await;
+    let entry = loop {
+        let event = bob.event("messages.new").await;
+        if event["messages"][0]["kind"] == "commit" {
+            break event["messages"][0].clone();
+        }
+    };
+    assert_eq!((&entry["welcome"], &entry["tree"]), (&of_welcome, &of_tree));
+    for (file, expected) in [(of_welcome, welcome), (of_tree, tree)] {
+        let download = bob.ok(json!({"action": "download", "media_ids": [file["media_id"]]})).await;
+        let got = server.http.get(download["items"][0]["url"].as_str().unwrap()).send().await.unwrap();
+        assert!(got.bytes().await.unwrap() == expected, "{file}");
+    }
+}
+
+/// Uploads bytes of kind `sealed`. Returns the file as an entry has it.
+async fn file(server: &TestServer, device: &mut Phone, group: &Value, bytes: &[u8]) -> Value {
+    let sha256 = BASE64.encode(&Sha256::digest(bytes));
+    let length = bytes.len();
+    let upload =
+        json!({"action": "upload", "conversation_id": group, "kind": "sealed", "bytes": length, "sha256": sha256});
+    let place = device.ok(upload).await;
+    let mut put = server.http.put(place["url"].as_str().unwrap()).body(bytes.to_vec());
+    for (name, value) in place["headers"].as_object().unwrap() {
+        put = put.header(name, value.as_str().unwrap());
+    }
+    assert_eq!(put.send().await.unwrap().status(), 200);
+    device.ok(json!({"action": "uploaded", "media_id": place["media_id"]})).await;
+    json!({"media_id": place["media_id"], "bytes": length, "sha256": sha256})
 }

@@ -285,6 +285,14 @@ fn keys(user: &str, id: &str, epoch: u64) -> Value {
     json!({ "epoch": epoch, "commit": bytes("commit"), "group_info": bytes("info"), "tree": bytes("tree") })
 }
 
+fn creating(members: &[&str]) -> Value {
+    json!({ "action": "create", "client_msg_id": "c1", "title": "x", "members": members })
+}
+
+fn is_commit(entry: &Value) -> bool {
+    entry["kind"] == "commit"
+}
+
 fn sealing(id: &str, epoch: u64) -> Value {
     let body = BASE64.encode(id.as_bytes());
     json!({ "action": "send", "client_msg_id": id, "kind": "sealed", "epoch": epoch, "body": body })
@@ -337,7 +345,9 @@ impl Inner {
                 self.ask(n, user, &set).await.is_some()
             }
             Doing::Register(..) | Doing::Offer(..) | Doing::Claim(..) => self.use_device(n, doing).await,
-            Doing::Commit { .. } | Doing::Reset { .. } | Doing::Seal { .. } => self.seal(n, doing).await,
+            Doing::Commit { .. } | Doing::Refer { .. } | Doing::Reset { .. } | Doing::Seal { .. } => {
+                self.seal(n, doing).await
+            }
             Doing::Notify(_) => self.hand_on(n).await,
             Doing::Suspend(user) => self.suspend(n, user).await,
             Doing::Fill(user) => self.fill(user),
@@ -350,10 +360,7 @@ impl Inner {
             Doing::React { user, seq, id } => {
                 self.change(n, user, seq, id, json!({ "action": "react", "emoji": id })).await
             }
-            Doing::Create(user, members) => {
-                let create = json!({ "action": "create", "client_msg_id": "c1", "title": "x", "members": members });
-                self.entry(n, user, "c1", &create).await
-            }
+            Doing::Create(user, members) => self.entry(n, user, "c1", &creating(members)).await,
             Doing::Channel(user, members) => self.entry(n, user, "c1", &opening(members)).await,
             Doing::Join(user) => self.ask(n, user, &self.in_group(json!({ "action": "join" }))).await.is_some(),
             Doing::Watch(user) => self.watch(n, user).await,
@@ -388,6 +395,11 @@ impl Inner {
     fn seal(&self, n: usize, doing: Doing) -> LocalBoxFuture<'_, bool> {
         let (user, id, frame) = match doing {
             Doing::Commit { user, id, epoch, removes } => (user, id, committing(user, id, epoch, removes, epoch == 0)),
+            Doing::Refer { user, id, epoch } => {
+                let mut commit = committing(user, id, epoch, &[], false);
+                commit["tree"] = json!({ "media_id": self.now.borrow().uploads[0]["media_id"] });
+                (user, id, commit)
+            }
             Doing::Reset { user, id, epoch } => (user, id, committing(user, id, epoch, &[], true)),
             Doing::Seal { from, id, epoch } => (from, id, sealing(id, epoch)),
             other => unreachable!("{other:?} seals nothing"),
@@ -471,7 +483,8 @@ impl Inner {
         let messages = self.tables().messages;
         let carries = |message: &&Value| message["kind"] == "image" || self.is_carried(&message["client_msg_id"]);
         let is_sent = messages.iter().any(|message| carries(&message));
-        let is_there = messages.iter().filter(carries).any(|message| !is_deleted(message));
+        // The tree of an earlier epoch is gone some time.
+        let is_there = messages.iter().filter(carries).any(|message| !is_deleted(message) && !is_commit(message));
         if is_told && !is_sent || is_there && !is_told {
             self.now.borrow_mut().broken = Some(format!("{user} was told {answer}, of {messages:?}"));
         }
@@ -485,7 +498,7 @@ impl Inner {
     /// Reports whether the message of this id has the picture.
     fn is_carried(&self, of: &Value) -> bool {
         let mut doings = self.scenario.before.iter().chain(self.scenario.at_once);
-        doings.any(|doing| matches!(doing, Doing::Carry { id, .. } if of == *id))
+        doings.any(|doing| matches!(doing, Doing::Carry { id, .. } | Doing::Refer { id, .. } if of == *id))
     }
 
     /// Puts the object again, whatever the outcome: the URL is valid for a quarter of an hour.
@@ -589,6 +602,27 @@ impl Inner {
             let is_there = self.gate.with_cloud(|cloud| cloud.s3.keys().contains(&key.as_str()));
             ensure!(is_there, "an attached object is never lost: {key}");
         }
+        self.look_at_tree(tables, &plain)
+    }
+
+    /// The file of the newest tree is never lost. An earlier tree has an end, and an attached file has none.
+    fn look_at_tree(&self, tables: &Tables, media: &[Value]) -> Result<(), String> {
+        let newest = tables.epochs.first();
+        let tree = newest.and_then(|row| serde_json::from_str::<Value>(row["tree"].as_str()?).ok());
+        for row in media.iter().filter(|row| row.get("seq").is_some()) {
+            let is_tree = tree.as_ref().is_some_and(|tree| tree["media_id"] == row["media_id"]);
+            let is_carried =
+                tables.messages.iter().any(|entry| entry["seq"] == row["seq"] && entry.get("media").is_some());
+            let has_end = row.get("expires_at").is_some();
+            ensure!(has_end != (is_tree || is_carried), "an end where it must stay, or none: {row}, {newest:?}");
+        }
+        let Some(tree) = tree else { return Ok(()) };
+        let row = media.iter().find(|row| row["media_id"] == tree["media_id"]);
+        let is_its = row.is_some_and(|row| Some(&row["seq"]) == newest.map(|newest| &newest["seq"]));
+        ensure!(is_its, "the newest tree is not attached to its commit: {row:?}, {newest:?}");
+        let key = object_key(&tree, true);
+        let is_there = self.gate.with_cloud(|cloud| cloud.s3.keys().contains(&key.as_str()));
+        ensure!(is_there, "the newest tree is never lost: {key}");
         Ok(())
     }
 
@@ -890,7 +924,8 @@ impl Inner {
     /// Reports whether a user deletes here, so that the target of a change may be gone.
     fn may_be_gone(&self) -> bool {
         let at_once = self.scenario.at_once;
-        let carried = at_once.iter().filter(|doing| matches!(doing, Doing::Carry { .. })).count();
+        let has_media = |doing: &&Doing| matches!(doing, Doing::Carry { .. } | Doing::Refer { .. });
+        let carried = at_once.iter().filter(has_media).count();
         carried > 1
             || at_once.iter().any(|doing| matches!(doing, Doing::Delete { .. } | Doing::Expire | Doing::Moderate(_)))
     }
@@ -1249,8 +1284,9 @@ impl Inner {
         let committed = commits.any(|doing| {
             doing.entry().is_some_and(|(user, id)| state.tables.by_client_msg_id(user, id).next().is_some())
         });
-        // A change of the members takes away what made the commit possible.
-        let changes = self.scenario.at_once.iter().any(|doing| matches!(doing, Doing::Manage { .. }));
+        // A change of the members takes away what made the commit possible, and so does the end of its file.
+        let takes = |doing: &Doing| matches!(doing, Doing::Manage { .. } | Doing::Expire);
+        let changes = self.scenario.at_once.iter().any(takes);
         ensure!(committed || changes || !self.commits(), "of all commits none is stored");
         self.published_once_in_order(&state.tables)?;
         let doings = self.scenario.before.iter().chain(self.scenario.at_once);

@@ -58,6 +58,12 @@ pub(crate) enum Doing {
         epoch: u64,
         removes: &'static [&'static str],
     },
+    /// The same, and the tree is the first upload.
+    Refer {
+        user: &'static str,
+        id: &'static str,
+        epoch: u64,
+    },
     /// The user's birth ends this epoch.
     Reset {
         user: &'static str,
@@ -149,6 +155,7 @@ impl Doing {
         | Self::Offer(user, _)
         | Self::Claim(user, _)
         | Self::Commit { user, .. }
+        | Self::Refer { user, .. }
         | Self::Reset { user, .. }
         | Self::Seal { from: user, .. }
         | Self::Notify(user)
@@ -182,6 +189,7 @@ impl Doing {
             | Self::React { user: from, id, .. }
             | Self::Say(from, id)
             | Self::Commit { user: from, id, .. }
+            | Self::Refer { user: from, id, .. }
             | Self::Reset { user: from, id, .. }
             | Self::Seal { from, id, .. }
             | Self::Manage { user: from, id, .. } => Some((from, id)),
@@ -191,7 +199,10 @@ impl Doing {
 
     /// Returns whether it begins another epoch.
     pub(crate) fn is_commit(&self) -> bool {
-        matches!(self, Self::Commit { .. } | Self::Reset { .. } | Self::Manage { epoch: Some(_), .. })
+        matches!(
+            self,
+            Self::Commit { .. } | Self::Refer { .. } | Self::Reset { .. } | Self::Manage { epoch: Some(_), .. }
+        )
     }
 
     pub(crate) fn verb(self) -> &'static str {
@@ -214,7 +225,7 @@ impl Doing {
             Self::Register(..) => "register",
             Self::Offer(..) => "offer",
             Self::Claim(..) => "claim",
-            Self::Commit { .. } | Self::Reset { .. } => "commit",
+            Self::Commit { .. } | Self::Refer { .. } | Self::Reset { .. } => "commit",
             Self::Seal { .. } => "seal",
             Self::Notify(_) => "notify",
             Self::Create(..) | Self::Channel(..) => "create",
@@ -322,6 +333,11 @@ const fn naming(user: &'static str, id: &'static str, epoch: u64, removes: &'sta
     Doing::Commit { user, id, epoch, removes }
 }
 
+/// A commit of alice's whose tree is her first upload.
+const fn refer(id: &'static str, epoch: u64) -> Doing {
+    Doing::Refer { user: "alice", id, epoch }
+}
+
 const fn carry_at(id: &'static str, epoch: u64) -> Doing {
     Doing::Carry { from: "alice", id, epoch: Some(epoch) }
 }
@@ -405,7 +421,7 @@ const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 207] = [
+pub(crate) const SCENARIOS: [Scenario; 214] = [
     // The sender commits, then lists connections. The recipient writes the connection, then drains. All reads
     // are consistent, so at least one finds the other; after both, the client drops the duplicate.
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
@@ -822,5 +838,17 @@ pub(crate) const SCENARIOS: [Scenario; 207] = [
     scenario("sealed-media-expire", &[BOB, BIRTH, PICTURE], &[carry_at("a1", 1), Expire, Sweep]),
     scenario("sealed-media-delete", &[BOB, BIRTH, PICTURE, carry_at("a1", 1)], &[delete(2, "d1"), Fetch("bob"), Sweep]),
     scenario("g-sealed-media-commit", &[PAIR, BIRTH, PICTURE], &[carry_at("a1", 1), commit("bob", "k1", 1)]),
+    // The transaction of a commit attaches its files, and ends the tree of the epoch before, if no entry has it.
+    scenario("g-file-commit", &[PAIR, BIRTH, PICTURE], &[refer("k1", 1), commit("bob", "k2", 1)]),
+    scenario("g-file-file", &[PAIR, BIRTH, PICTURE], &[refer("k1", 1), refer("k2", 1)]),
+    scenario("g-file-retry", &[PAIR, BIRTH, PICTURE], &[refer("k1", 1), refer("k1", 1)]),
+    scenario("g-file-expire", &[PAIR, BIRTH, PICTURE], &[refer("k1", 1), Expire, Sweep]),
+    scenario("g-file-fetch", &[PAIR, BOB, BIRTH, PICTURE], &[refer("k1", 1), Fetch("bob")]),
+    scenario(
+        "g-file-next",
+        &[PAIR, BIRTH, PICTURE, refer("k1", 1)],
+        &[commit("bob", "k2", 2), commit("alice", "k3", 2), Expire],
+    ),
+    scenario("g-file-next-add", &[PAIR, BIRTH, PICTURE, refer("k1", 1)], &[add_at("alice", "carol", "n1", 2), Expire]),
     scenario("send-send-drain", &[to_bob("a1")], &[to_bob("a2"), to_alice("b1"), Drain("bob")]),
 ];

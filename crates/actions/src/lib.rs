@@ -29,9 +29,9 @@ use domain::{
 use store::connections::Connection;
 use store::{Store, WarmTable, heads, roster};
 use wire::{
-    Attached, Bytes, Carried, ClientMsgId, CommitRequest, ConversationId, ConversationKind, DeviceId, Kind,
-    LeaveRequest, ReadResult, Refusal, Rekeyed, ReportRequest, ReportResult, SealedMedia, SendRequest, Seq,
-    ServerEvent, Settings, Target, Timestamp, UserId, WatchResult,
+    Attached, Bytes, ClientMsgId, CommitRequest, ConversationId, ConversationKind, DeviceId, Kind, LeaveRequest,
+    ReadResult, Refusal, Rekeyed, ReportRequest, ReportResult, SealedMedia, SendRequest, Seq, ServerEvent, Settings,
+    Target, Timestamp, UserId, WatchResult,
 };
 
 pub use access::Access;
@@ -124,7 +124,7 @@ impl Actions {
         let conversation_id = conversation_for(writer.user, &target);
         check_sealable(&conversation_id)?;
         let (commit, welcome) = (commit.map(|commit| *commit), welcome.map(|welcome| *welcome));
-        let commit = NewCommit { removes, ..new_commit(epoch, commit, welcome, group_info, *tree)? };
+        let commit = NewCommit { epoch, commit, welcome, group_info, tree: *tree, removes };
         let kind = conversation_id.kind();
         let content = Content::Commit(Box::new(commit));
         let draft = Draft { conversation_id, sender_id: writer.user.clone(), client_msg_id, content };
@@ -525,37 +525,9 @@ pub fn check_sealable(conversation: &ConversationId) -> Result<(), Refusal> {
 }
 
 /// Returns the commit of an `add` or a `remove`.
-///
-/// # Errors
-/// `bad_request` for bytes that are not in the frame.
-pub fn commit_of(keys: Option<Box<Rekeyed>>) -> Result<Option<Box<NewCommit>>, Refusal> {
-    let Some(keys) = keys else { return Ok(None) };
-    let Rekeyed { epoch, commit, welcome, group_info, tree } = *keys;
-    new_commit(epoch, Some(commit), welcome, group_info, tree).map(Box::new).map(Some)
-}
-
-fn new_commit(
-    epoch: u64,
-    commit: Option<Carried>,
-    welcome: Option<Carried>,
-    group_info: Bytes,
-    tree: Carried,
-) -> Result<NewCommit, Refusal> {
-    Ok(NewCommit {
-        epoch,
-        commit: commit.map(|commit| in_frame("commit", commit)).transpose()?,
-        welcome: welcome.map(|welcome| in_frame("welcome", welcome)).transpose()?,
-        group_info,
-        tree: in_frame("tree", tree)?,
-        removes: vec![],
-    })
-}
-
-fn in_frame(field: &str, carried: Carried) -> Result<Bytes, Refusal> {
-    match carried {
-        Carried::Bytes(bytes) => Ok(bytes),
-        Carried::File { .. } => Err(Refusal::bad_request(field, "must be bytes in base64")),
-    }
+pub fn commit_of(keys: Option<Box<Rekeyed>>) -> Option<Box<NewCommit>> {
+    let Rekeyed { epoch, commit, welcome, group_info, tree } = *keys?;
+    Some(Box::new(NewCommit { epoch, commit: Some(commit), welcome, group_info, tree, removes: vec![] }))
 }
 
 /// Checks whether the author may write in the clear in a group or a channel. A channel is never sealed.

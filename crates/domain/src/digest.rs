@@ -1,7 +1,7 @@
 //! The digest that distinguishes a repeated request from another one with the same idempotency key.
 
 use sha2::{Digest, Sha256};
-use wire::{AllowedTo, Bytes, Emoji, HistoryFrom, Info, UserId};
+use wire::{AllowedTo, Bytes, Carried, Emoji, HistoryFrom, Info, UserId};
 
 use crate::draft::{Change, Content, Draft, GroupChange, NewCommit, Rules};
 
@@ -58,9 +58,14 @@ fn hex(digest: impl AsRef<[u8]>) -> String {
 fn commit_digest(commit: &NewCommit) -> String {
     let NewCommit { epoch, commit, welcome, group_info, tree, removes } = commit;
     let mut digest = Sha256::new().chain_update(format!("commit {epoch}"));
-    for part in [commit.as_ref(), welcome.as_ref(), Some(group_info), Some(tree)] {
-        let bytes = part.map_or(&[][..], Bytes::as_slice);
-        digest = digest.chain_update([0]).chain_update(bytes.len().to_be_bytes()).chain_update(bytes);
+    let here = |bytes: &Bytes| Some(Carried::Bytes(bytes.clone()));
+    for part in [commit.clone(), welcome.clone(), here(group_info), Some(tree.clone())] {
+        let (form, bytes) = match &part {
+            None => (0, &[][..]),
+            Some(Carried::Bytes(bytes)) => (0, bytes.as_slice()),
+            Some(Carried::File { media_id, .. }) => (2, media_id.as_str().as_bytes()),
+        };
+        digest = digest.chain_update([form]).chain_update(bytes.len().to_be_bytes()).chain_update(bytes);
     }
     for user in removes {
         digest = digest.chain_update([1]).chain_update(user.as_str());
@@ -95,7 +100,7 @@ fn group_change_text(change: &GroupChange) -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use wire::{ClientMsgId, ConversationId, Kind, Seq, Title};
+    use wire::{ClientMsgId, ConversationId, Kind, MediaId, Seq, Title};
 
     use super::*;
 
@@ -110,13 +115,19 @@ mod tests {
 
     fn new_commit() -> impl Strategy<Value = NewCommit> {
         let bytes = || proptest::collection::vec(0_u8..2, 1..3).prop_map(Bytes::from);
+        let file = "[ab]{1,2}".prop_map(|id| {
+            let media_id = MediaId::parse(&id).unwrap();
+            Carried::File { media_id, bytes: None, sha256: None }
+        });
+        let part = || prop_oneof![bytes().prop_map(Carried::Bytes), file.clone()];
         let removes = proptest::collection::vec("[ab]{1,2}".prop_map(|id| UserId::parse(&id).unwrap()), 0..3);
-        let parts = (0_u64..2, proptest::option::of(bytes()), proptest::option::of(bytes()), bytes(), removes);
-        parts.prop_map(|(epoch, commit, welcome, tree, removes)| NewCommit {
+        let optional = || proptest::option::of(part());
+        let parts = (0_u64..2, optional(), optional(), bytes(), part(), removes);
+        parts.prop_map(|(epoch, commit, welcome, group_info, tree, removes)| NewCommit {
             epoch,
             commit,
             welcome,
-            group_info: tree.clone(),
+            group_info,
             tree,
             removes,
         })

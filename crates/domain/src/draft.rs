@@ -1,8 +1,8 @@
 //! An entry that a sender wants to store, before it has its place.
 
 use wire::{
-    AllowedTo, Attached, Bytes, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Info, JoinBy, Kind, Role,
-    SERVICE_DEFAULT, Seq, Title, UserId,
+    AllowedTo, Attached, Bytes, Carried, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Info, JoinBy, Kind,
+    MediaId, Role, SERVICE_DEFAULT, SealedMedia, Seq, Title, UserId,
 };
 
 /// An entry that a sender wants to store. A draft has no `seq` yet.
@@ -53,10 +53,10 @@ pub struct NewCommit {
     /// The epoch that ends.
     pub epoch: u64,
     /// `None`: a birth.
-    pub commit: Option<Bytes>,
-    pub welcome: Option<Bytes>,
+    pub commit: Option<Carried>,
+    pub welcome: Option<Carried>,
     pub group_info: Bytes,
-    pub tree: Bytes,
+    pub tree: Carried,
     /// Groups only: the users who left, and whom it removes.
     pub removes: Vec<UserId>,
 }
@@ -129,11 +129,13 @@ impl Content {
         }
     }
 
-    /// Returns the media of a message.
-    pub fn media(&self) -> Option<&Attached> {
+    /// Returns the uploads that the entry attaches: the media of a message, or the files of a commit.
+    pub fn attached(&self) -> Vec<Attached> {
         match self {
-            Self::Message { media, .. } | Self::Sealed { media, .. } => media.as_deref(),
-            Self::Commit(_) | Self::Change { .. } | Self::Group(_) => None,
+            Self::Message { media, .. } | Self::Sealed { media, .. } => media.as_deref().cloned().into_iter().collect(),
+            Self::Commit(_) | Self::Change { .. } | Self::Group(_) => {
+                self.commit().map(NewCommit::files).unwrap_or_default()
+            }
         }
     }
 
@@ -144,6 +146,24 @@ impl Content {
             Self::Message { data, .. } => data.as_ref().map(Data::to_text),
             Self::Change { change: Change::Edit { data, .. }, .. } => data.as_ref().map(text),
             Self::Sealed { .. } | Self::Commit(_) | Self::Change { .. } | Self::Group(_) => None,
+        }
+    }
+
+    /// Returns the commit that it is, or has.
+    pub fn commit_mut(&mut self) -> Option<&mut NewCommit> {
+        match self {
+            Self::Commit(commit) => Some(commit),
+            Self::Group(GroupChange::Add { keys, .. } | GroupChange::Remove { keys, .. }) => keys.as_deref_mut(),
+            Self::Group(
+                GroupChange::Create { .. }
+                | GroupChange::Leave
+                | GroupChange::Return
+                | GroupChange::Role { .. }
+                | GroupChange::Update { .. },
+            )
+            | Self::Message { .. }
+            | Self::Sealed { .. }
+            | Self::Change { .. } => None,
         }
     }
 
@@ -174,6 +194,28 @@ impl NewCommit {
 
     pub fn is_birth(&self) -> bool {
         self.commit.is_none()
+    }
+
+    /// Returns the parts, each of which may be a file.
+    pub fn parts_mut(&mut self) -> impl Iterator<Item = &mut Carried> {
+        let Self { commit, welcome, tree, .. } = self;
+        commit.iter_mut().chain(welcome).chain([tree])
+    }
+
+    fn files(&self) -> Vec<Attached> {
+        let parts = self.commit.iter().chain(&self.welcome).chain([&self.tree]);
+        let files = parts.filter_map(|part| match part {
+            Carried::Bytes(_) => None,
+            Carried::File { media_id, bytes, .. } => {
+                Some(Attached::Sealed(SealedMedia { media_id: media_id.clone(), bytes: *bytes }))
+            }
+        });
+        files.collect()
+    }
+
+    /// Returns the file of a tree that no entry has.
+    pub fn loose_tree(&self) -> Option<&MediaId> {
+        if self.welcome.is_none() { self.tree.file() } else { None }
     }
 }
 

@@ -13,6 +13,9 @@ use wire::{
 use crate::draft::{Change, Content, Draft, GroupChange, NewCommit};
 use crate::ids::{ConnectionId, message_id};
 
+/// Maximum of characters that a frame has for a file of a commit.
+const FILE_CHARS_MAX: usize = 200;
+
 /// Where and when an entry stands in its conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -84,10 +87,10 @@ pub enum Body {
 pub struct CommitBody {
     /// The epoch that it begins.
     pub epoch: u64,
-    pub commit: Option<Bytes>,
-    pub welcome: Option<Bytes>,
+    pub commit: Option<Carried>,
+    pub welcome: Option<Carried>,
     /// A device that joins by the welcome, however late, needs the tree of this epoch.
-    pub tree: Option<Bytes>,
+    pub tree: Option<Carried>,
     /// Groups only: the users who left, and whom it removes.
     pub removes: Vec<UserId>,
 }
@@ -291,13 +294,13 @@ impl CommitBody {
     /// Returns the number of characters in a frame.
     fn written_bytes(&self) -> usize {
         let parts = [&self.commit, &self.welcome, &self.tree];
-        parts.into_iter().flatten().map(|bytes| bytes.as_slice().len().div_ceil(3) * 4).sum()
+        let chars = |part: &Carried| part.here().map_or(FILE_CHARS_MAX, |bytes| bytes.len().div_ceil(3) * 4);
+        parts.into_iter().flatten().map(chars).sum()
     }
 
     fn shown(&self, shown: Message) -> Message {
         let Self { epoch, commit, welcome, tree, removes } = self.clone();
-        let carried = |bytes: Option<Bytes>| bytes.map(|bytes| Box::new(Carried::Bytes(bytes)));
-        let [commit, welcome, tree] = [commit, welcome, tree].map(carried);
+        let [commit, welcome, tree] = [commit, welcome, tree].map(|part| part.map(Box::new));
         Message { epoch: Some(epoch), commit, welcome, tree, removes, ..shown }
     }
 }

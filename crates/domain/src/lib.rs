@@ -54,8 +54,8 @@ pub use ids::{ConnectionId, message_id};
 pub use keys::{DeviceKeys, Got, LAST_RESORT_LIFE_MAX, PACKAGE_LIFE_MAX, day, midnight};
 pub use look::{Look, Wanted};
 pub use media::{
-    MediaRow, PartOf, Parts, check_parts, disposition, media_id, object_key, parts_of, puts_end, sealed_bytes,
-    served_as, url_ttl,
+    MediaRow, PartOf, Parts, TREE_TTL, check_parts, disposition, media_id, object_key, parts_of, puts_end,
+    sealed_bytes, served_as, url_ttl,
 };
 pub use membership::{Counted, Marks, MemberSettings, Membership, News, Reading, View, With};
 pub use observers::{Noted, Observer, Observers};

@@ -110,6 +110,9 @@ fn differs(field: &str) -> Refusal {
     Refusal::bad_request(field, "must be what was uploaded")
 }
 
+/// Time for which the file of a tree stays after the next commit: a device can have its id from before.
+pub const TREE_TTL: Duration = Duration::from_hours(24);
+
 /// When the last PUT can have ended whose URL was signed for a row. None is signed once it is ready, nor beyond its own
 /// end.
 pub fn puts_end(ready_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> Timestamp {

@@ -1,7 +1,7 @@
 //! The encryption of a group: the epoch that its log has come to, and the users who left since.
 
 use wire::limits::REMOVES_MAX;
-use wire::{Refusal, System, UserId};
+use wire::{MediaId, Refusal, System, UserId};
 
 use crate::entry::{Body, Entry};
 
@@ -14,6 +14,8 @@ pub struct Seal {
     pub epoch: u64,
     /// The users who left, and whom no commit has named since. Their devices may still have the keys.
     pub unnamed: Vec<UserId>,
+    /// The file of the newest tree, if no entry has it. The next commit ends it.
+    pub loose_tree: Option<MediaId>,
 }
 
 impl Seal {

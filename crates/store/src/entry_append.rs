@@ -4,13 +4,13 @@
 
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::TransactWriteItem;
-use domain::{Change, Draft, Entry, Head, MessageEntry, RosterRow};
-use wire::{ConversationKind, Kind, Timestamp};
+use domain::{Change, Draft, Entry, Head, MessageEntry, RosterRow, TREE_TTL};
+use wire::{ConversationKind, Kind, MediaId, Timestamp};
 
 use crate::message_append::{AppendOutcome, FirstMessage, begin, commit, first_messages_update};
 use crate::message_change::{audit_put, carried_delete, target_update};
 use crate::transaction::{put, update};
-use crate::{Error, Store, channels, epochs, heads, roster};
+use crate::{Error, Store, channels, epochs, heads, media, roster};
 
 /// An entry of a group, by the head as it was read before everything else that decided on it.
 #[derive(Debug)]
@@ -53,6 +53,12 @@ fn writes(store: &Store, group: &GroupEntry<'_>) -> Result<Vec<TransactWriteItem
     };
     if let Some(commit) = draft.content.commit() {
         writes.push(update(epochs::update(store, entry, commit))?);
+        // A commit with that file itself is refused. No transaction writes a row twice.
+        let is_taken = |tree: &MediaId| draft.content.attached().iter().any(|file| file.media_id() == tree);
+        let loose_tree = previous.and_then(|head| head.seal.loose_tree.as_ref());
+        if let Some(tree) = loose_tree.filter(|tree| !is_taken(tree)) {
+            writes.push(update(media::end_update(store, tree, entry.place.sent_at.plus(TREE_TTL)))?);
+        }
     }
     for row in *roster {
         writes.push(if of_channel {

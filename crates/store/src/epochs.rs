@@ -4,10 +4,10 @@
 use aws_sdk_dynamodb::types::Update;
 use aws_sdk_dynamodb::types::builders::UpdateBuilder;
 use domain::{Entry, NewCommit};
-use wire::{Carried, ConversationId, GroupInfoResult};
+use wire::{ConversationId, GroupInfoResult};
 
 use crate::error::CallResult as _;
-use crate::item::{Reader, binary, number, text, version};
+use crate::item::{Reader, binary, carried, number, text, version};
 use crate::{Error, Store};
 
 /// Returns the newest epoch; `None`: the conversation is plain. Consistent: never older than a commit that got a reply.
@@ -23,7 +23,7 @@ pub async fn get(store: &Store, conversation: &ConversationId) -> Result<Option<
             seq: row.seq("seq")?,
             birth_seq: row.seq("birth_seq")?,
             group_info: row.bytes("group_info")?,
-            tree: Carried::Bytes(row.bytes("tree")?),
+            tree: row.carried("tree")?,
         })
     };
     got.item().map(read).transpose()
@@ -33,7 +33,7 @@ pub async fn get(store: &Store, conversation: &ConversationId) -> Result<Option<
 /// commit came between.
 pub(crate) fn update(store: &Store, entry: &Entry, commit: &NewCommit) -> UpdateBuilder {
     let birth = if commit.is_birth() { ", birth_seq = :seq" } else { "" };
-    Update::builder()
+    let update = Update::builder()
         .table_name(&store.tables.epochs)
         .key("conversation_id", text(entry.conversation_id.as_str()))
         .update_expression(format!(
@@ -42,6 +42,6 @@ pub(crate) fn update(store: &Store, entry: &Entry, commit: &NewCommit) -> Update
         .expression_attribute_values(":epoch", number(commit.begins()))
         .expression_attribute_values(":seq", number(entry.place.seq))
         .expression_attribute_values(":group_info", binary(&commit.group_info))
-        .expression_attribute_values(":tree", binary(&commit.tree))
-        .expression_attribute_values(":v", version())
+        .expression_attribute_values(":v", version());
+    carried(&commit.tree).into_iter().fold(update, |update, tree| update.expression_attribute_values(":tree", tree))
 }

@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::builders::{ConditionCheckBuilder, UpdateBuilder};
 use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, ReturnValuesOnConditionCheckFailure, Update};
 use domain::{End, GroupInfo, Head, LastEntry, Rules, Seal};
-use wire::{AllowedTo, ConversationId, HistoryFrom, JoinBy, Kind, MessageId, Seq, UserId};
+use wire::{AllowedTo, ConversationId, HistoryFrom, JoinBy, Kind, MediaId, MessageId, Seq, UserId};
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, Value, number, readable, text, users, version};
@@ -135,7 +135,13 @@ pub(crate) fn head_update(store: &Store, previous: Option<&Head>, head: &Head) -
     let unnamed = if seal.unnamed.is_empty() { None } else { Some(users(&seal.unnamed)) };
     // A plain group has none of these.
     let of_sealed = seal.encrypted.then(|| {
-        [("encrypted", flag(true)), ("epoch", Value::Set(number(seal.epoch))), ("unnamed", Value::of(unnamed))]
+        let loose_tree = Value::of(seal.loose_tree.as_ref().map(|id| text(id.as_str())));
+        [
+            ("encrypted", flag(true)),
+            ("epoch", Value::Set(number(seal.epoch))),
+            ("unnamed", Value::of(unnamed)),
+            ("loose_tree", loose_tree),
+        ]
     });
     for (name, value) in [("shown_deleted", flag(line.deleted))].into_iter().chain(of_sealed.into_iter().flatten()) {
         match value {
@@ -188,6 +194,7 @@ fn read(table: &str, item: &Item) -> Result<Head, Error> {
             encrypted: row.flag("encrypted")?,
             epoch: row.optional("epoch", Reader::count)?.unwrap_or_default(),
             unnamed: row.optional("unnamed", Reader::users)?.unwrap_or_default(),
+            loose_tree: row.optional("loose_tree", |row, name| row.parsed(name, MediaId::parse))?,
         },
     })
 }

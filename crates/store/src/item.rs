@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
-use wire::{Bytes, Seq, Timestamp, UserId};
+use wire::{Bytes, Carried, Seq, Timestamp, UserId};
 
 use crate::Error;
 
@@ -35,6 +35,14 @@ pub(crate) fn users(users: &[UserId]) -> AttributeValue {
 
 pub(crate) fn binary(bytes: &Bytes) -> AttributeValue {
     AttributeValue::B(Blob::new(bytes.as_slice()))
+}
+
+/// Returns a part of a commit: its bytes, or a text about its file.
+pub(crate) fn carried(part: &Carried) -> Option<AttributeValue> {
+    match part {
+        Carried::Bytes(bytes) => Some(binary(bytes)),
+        Carried::File { .. } => serde_json::to_string(part).ok().map(text),
+    }
 }
 
 /// The write of an attribute.
@@ -79,6 +87,11 @@ impl<'a> Reader<'a> {
     pub(crate) fn bytes(&self, attribute: &'static str) -> Result<Bytes, Error> {
         let value = self.item.get(attribute).and_then(|value| value.as_b().ok());
         value.map(|blob| Bytes::from(blob.as_ref().to_vec())).ok_or_else(|| self.unusable(attribute))
+    }
+
+    /// Reads a part of a commit.
+    pub(crate) fn carried(&self, attribute: &'static str) -> Result<Carried, Error> {
+        self.bytes(attribute).map(Carried::Bytes).or_else(|_| self.parsed(attribute, serde_json::from_str))
     }
 
     /// Text that has a form of its own.

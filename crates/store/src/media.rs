@@ -89,7 +89,7 @@ pub(crate) fn attach_update(store: &Store, draft: &Draft, place: &Place, media: 
         .expression_attribute_names("#bytes", "bytes")
         .expression_attribute_values(":owner", text(draft.sender_id.as_str()))
         .expression_attribute_values(":conversation", text(draft.conversation_id.as_str()))
-        .expression_attribute_values(":kind", text(draft.content.kind().as_str()))
+        .expression_attribute_values(":kind", text(kind(draft).as_str()))
         .expression_attribute_values(":now", number(place.sent_at.seconds()))
         .expression_attribute_values(":seq", number(place.seq));
     let media = match media {
@@ -132,7 +132,25 @@ pub(crate) fn refusal(
 ) -> Result<Refusal, Error> {
     let Some(item) = item.filter(|item| !is_tombstone(item)) else { return Ok(Refusal::Gone) };
     let row = read(&store.tables.media, item)?;
-    Ok(row.refuses(&draft.sender_id, &draft.conversation_id, draft.content.kind(), media, now))
+    // A commit names no kind.
+    if draft.content.commit().is_some() && row.kind != Kind::Sealed {
+        return Ok(Refusal::Gone);
+    }
+    Ok(row.refuses(&draft.sender_id, &draft.conversation_id, kind(draft), media, now))
+}
+
+/// Returns the kind of the uploads that this entry attaches.
+fn kind(draft: &Draft) -> &Kind {
+    if draft.content.commit().is_some() { &Kind::Sealed } else { draft.content.kind() }
+}
+
+/// Returns the write with which a file without an entry ends at this time.
+pub(crate) fn end_update(store: &Store, media_id: &MediaId, end: Timestamp) -> UpdateBuilder {
+    Update::builder()
+        .table_name(&store.tables.media)
+        .set_key(Some(key(media_id)))
+        .update_expression("SET expires_at = :end")
+        .expression_attribute_values(":end", number(end.seconds()))
 }
 
 /// The write with which a message that is deleted leaves what it carries.

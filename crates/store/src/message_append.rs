@@ -106,27 +106,27 @@ pub(crate) async fn commit_behind(
 
 /// Why what the message carries was not attached, if that is why nothing was written.
 fn media_refused(store: &Store, draft: &Draft, place: &Place, cancelled: &Cancelled) -> Result<Option<Refusal>, Error> {
-    let Some(media) = draft.content.media() else { return Ok(None) };
     // The conflicting writer may be an earlier try of this message that has already attached the media. The next try
     // finds out.
     if cancelled.refused(IDEMPOTENCY).is_some() || cancelled.is_conflict() {
         return Ok(None);
     }
-    let reason = cancelled.refused(MEDIA);
-    reason.map(|reason| media::refusal(store, draft, media, place.sent_at, reason.item())).transpose()
+    let attached = draft.content.attached();
+    let refused = attached.iter().zip(MEDIA..).find_map(|(media, at)| Some((media, cancelled.refused(at)?)));
+    refused.map(|(media, reason)| media::refusal(store, draft, media, place.sent_at, reason.item())).transpose()
 }
 
 /// The place of the idempotency row among the writes, and so among the reasons for a cancellation.
 const IDEMPOTENCY: usize = 1;
-/// The place of the row of what a message carries.
+/// The place of the row of the first upload that the entry attaches.
 const MEDIA: usize = 2;
 
-/// Returns the first writes of every entry's transaction: the entry, its idempotency row, and the media's row.
+/// Returns the first writes of every entry's transaction: the entry, its idempotency row, and the rows of its uploads.
 pub(crate) fn begin(store: &Store, draft: &Draft, entry: &Entry) -> Result<Vec<TransactWriteItem>, BuildError> {
     let mut writes =
         vec![put(entry_put(store, entry))?, put(idempotency_put(store, draft, &entry.place, version_of(entry)))?];
-    if let Some(carried) = draft.content.media() {
-        writes.push(update(media::attach_update(store, draft, &entry.place, carried))?);
+    for media in &draft.content.attached() {
+        writes.push(update(media::attach_update(store, draft, &entry.place, media))?);
     }
     Ok(writes)
 }

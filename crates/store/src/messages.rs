@@ -12,11 +12,11 @@ use domain::{
     ReactionTally, SystemBody, Target, names,
 };
 use futures_util::future::try_join_all;
-use wire::{Bytes, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Kind, MessageId, Seq, Side, UserId};
+use wire::{Bytes, Carried, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Kind, MessageId, Seq, Side, UserId};
 
 use crate::batch::{self, READS_MAX};
 use crate::error::CallResult as _;
-use crate::item::{Item, Reader, VERSION, binary, number, readable, text, users, version};
+use crate::item::{Item, Reader, VERSION, binary, carried, number, readable, text, users, version};
 use crate::{Error, Store, if_readable};
 
 /// A part of a history.
@@ -462,12 +462,12 @@ fn body_value(entry: &Entry) -> AttributeValue {
 
 fn of_commit(body: &CommitBody) -> Attributes {
     let CommitBody { epoch, commit, welcome, tree, removes } = body;
-    let bytes = |bytes: &Option<Bytes>| bytes.as_ref().map(binary);
+    let part = |part: &Option<Carried>| part.as_ref().and_then(carried);
     vec![
         ("epoch", Some(number(epoch))),
-        ("commit", bytes(commit)),
-        ("welcome", bytes(welcome)),
-        ("tree", bytes(tree)),
+        ("commit", part(commit)),
+        ("welcome", part(welcome)),
+        ("tree", part(tree)),
         ("removes", if removes.is_empty() { None } else { Some(users(removes)) }),
     ]
 }
@@ -578,9 +578,9 @@ fn system(row: &Reader) -> Result<SystemBody, Error> {
 fn commit(row: &Reader, epoch: &'static str) -> Result<CommitBody, Error> {
     Ok(CommitBody {
         epoch: row.count(epoch)?,
-        commit: row.optional("commit", Reader::bytes)?,
-        welcome: row.optional("welcome", Reader::bytes)?,
-        tree: row.optional("tree", Reader::bytes)?,
+        commit: row.optional("commit", Reader::carried)?,
+        welcome: row.optional("welcome", Reader::carried)?,
+        tree: row.optional("tree", Reader::carried)?,
         removes: row.optional("removes", Reader::users)?.unwrap_or_default(),
     })
 }

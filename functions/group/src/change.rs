@@ -73,7 +73,7 @@ pub(crate) async fn add(
     line: &mut EventLine,
 ) -> Result<AddResult, Failure> {
     let AddRequest { conversation_id, client_msg_id, members, keys } = request;
-    let change = GroupChange::Add { members: members.clone(), keys: commit_of(keys)? };
+    let change = GroupChange::Add { members: members.clone(), keys: commit_of(keys) };
     Ok(added(members, apply(core, caller, (conversation_id, client_msg_id), change, line).await?))
 }
 

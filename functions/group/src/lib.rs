@@ -49,7 +49,7 @@ async fn act(core: &Core, caller: &Caller, action: GroupAction, line: &mut Event
         GroupAction::Add(request) => add(core, caller, request, line).await?.into(),
         GroupAction::Remove(RemoveRequest { conversation_id, client_msg_id, user_id: user, keys }) => {
             let key = (conversation_id, client_msg_id);
-            let remove = GroupChange::Remove { user, keys: commit_of(keys)? };
+            let remove = GroupChange::Remove { user, keys: commit_of(keys) };
             RemoveResult(change(core, caller, key, remove, line).await?).into()
         }
         GroupAction::Leave(request) => leave(core, caller, request, line).await?.into(),

@@ -3,10 +3,10 @@
 use domain::{Body, Content, Draft, Entry, Failure, Follows, GroupChange, Head, Place, RosterRow, Rules};
 use store::entry_append::{self, GroupEntry};
 use store::message_append::{self, AppendOutcome};
-use store::{Store, channels, heads, messages};
+use store::{Store, channels, heads, media, messages};
 use wire::{
-    AddResult, ClientMsgId, ConversationId, ConversationKind, CreateRequest, NotAdded, Refusal, System, UserId,
-    channel_id, group_id,
+    AddResult, Carried, ClientMsgId, ConversationId, ConversationKind, CreateRequest, MediaId, NotAdded, Refusal,
+    System, UserId, channel_id, group_id,
 };
 
 use crate::Actions;
@@ -83,6 +83,7 @@ pub(crate) async fn append(
     draft: Draft,
     conflicts: &mut u64,
 ) -> Result<Changed, Failure> {
+    let draft = measured(&actions.store, draft).await?;
     let (store, conversation) = (&actions.store, &draft.conversation_id);
     let written = retry_times(GROUP_TRIES_MAX, conflicts, async || {
         let head = heads::get(store, conversation).await?;
@@ -131,6 +132,22 @@ pub(crate) async fn append(
     }
 }
 
+/// Gives the files of a commit their length and digest. A file that does not exist gets none, and is refused when it is
+/// attached: a repeated request gets its first reply all the same.
+async fn measured(store: &Store, mut draft: Draft) -> Result<Draft, Failure> {
+    let wanted: Vec<MediaId> = draft.content.attached().iter().map(|file| file.media_id().clone()).collect();
+    let Some(keys) = draft.content.commit_mut().filter(|_| !wanted.is_empty()) else { return Ok(draft) };
+    let rows = media::get_many(store, &wanted).await?;
+    for part in keys.parts_mut() {
+        if let Carried::File { media_id, bytes, sha256 } = part
+            && let Some(row) = rows.iter().find(|row| row.media_id == *media_id)
+        {
+            (*bytes, *sha256) = (Some(row.bytes), Some(row.sha256.clone()));
+        }
+    }
+    Ok(draft)
+}
+
 /// The outcome of all attempts.
 enum Written {
     /// With the entry as it was written, unless it was stored before.
@@ -156,10 +173,13 @@ async fn commit(
 ) -> Result<Committed, Failure> {
     let (store, place) = (&actions.store, plan.entry.place.clone());
     plan.entry.origin = writer.connection.cloned();
-    let head = match previous {
+    let mut head = match previous {
         Some(head) => head.after(&plan.entry, plan.decided.as_ref()),
         None => plan.first_head(draft)?,
     };
+    if let Some(keys) = draft.content.commit() {
+        head.seal.loose_tree = keys.loose_tree().cloned();
+    }
     let roster = plan.decided.as_ref().map(|decided| decided.roster.clone()).unwrap_or_default();
     match draft.conversation_id.kind() {
         ConversationKind::Channel => {

@@ -11,7 +11,8 @@ use crate::limits::{EPOCH_MAX, REMOVES_MAX};
 use crate::refusal::Refusal;
 
 /// From a connection that names its `device_id`. The bytes are of MLS (RFC 9420), and the server reads none of them.
-/// Their base64 has at most 24,576 characters in all.
+/// Their base64 has at most 24,576 characters in all. In a group, each of `commit`, `welcome` and `tree` can be an upload
+/// of kind `sealed` to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(
     feature = "schema",
@@ -79,15 +80,12 @@ impl CommitRequest {
             return Err(fields.wrong("commit", "must be left out at epoch 0: the conversation has no keys yet"));
         }
         let welcome = parts.optional("welcome")?;
-        Ok(Self {
-            target,
-            client_msg_id,
-            epoch,
-            commit: commit.map(Box::new),
-            welcome: welcome.map(Box::new),
-            group_info: parts.bytes("group_info")?,
-            tree: Box::new(parts.take("tree")?),
-            removes,
-        })
+        let group_info = parts.bytes("group_info")?;
+        let tree = Box::new(parts.take("tree")?);
+        if !matches!(&target, Target::Conversation(id) if of_group(id)) {
+            parts.check_here()?;
+        }
+        let (commit, welcome) = (commit.map(Box::new), welcome.map(Box::new));
+        Ok(Self { target, client_msg_id, epoch, commit, welcome, group_info, tree, removes })
     }
 }
