@@ -572,10 +572,7 @@ impl Timeline {
     }
 
     fn separator(&self) -> Opened {
-        let mark = self.own_read();
-        // Without a row, only the messages themselves show how many are unread.
-        let is_counted = self.row.is_some() || self.missing_above(mark) == 0;
-        Opened { mark, count: self.unread(), is_sure: self.is_known && is_counted }
+        Opened { mark: self.own_read(), count: self.unread(), is_sure: self.is_counted() }
     }
 }
 
@@ -688,6 +685,11 @@ impl Timeline {
     /// The server has reported the last entry and the user's read mark.
     pub(crate) fn is_known(&self) -> bool {
         self.is_known
+    }
+
+    /// The number of unread messages is certain. Without a row, only the messages themselves show it.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.is_known && (self.row.is_some() || self.missing_above(self.own_read()) == 0)
     }
 
     /// Returns the ranges without a gap, in order.

@@ -457,6 +457,11 @@ export class Timeline {
     return this.#isKnown;
   }
 
+  /** The number of unread messages is certain. Without a row, only the messages themselves show it. @internal */
+  get isCounted(): boolean {
+    return this.#isKnown && (this.#row !== undefined || this.#missingAbove(this.ownRead()) === 0);
+  }
+
   /** The ranges without a gap, in order. @internal */
   get spans(): readonly Span[] {
     return this.#spans;
@@ -785,10 +790,7 @@ export class Timeline {
   }
 
   #separator(): Opened {
-    const mark = this.ownRead();
-    // Without a row, only the messages themselves show how many are unread.
-    const isCounted = this.#row !== undefined || this.#missingAbove(mark) === 0;
-    return { mark, count: this.unread(), isSure: this.#isKnown && isCounted };
+    return { mark: this.ownRead(), count: this.unread(), isSure: this.isCounted };
   }
 
   /** Returns the message after the separator, once it is certain which one that is, and how many were unread. */

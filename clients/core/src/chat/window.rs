@@ -35,10 +35,10 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Opens at the first unread message once the read mark is known, or the store has messages without it.
+    /// Opens at the first unread message once the number of those is known, or messages have come without it.
     pub(super) fn new(at: At, timeline: &Timeline) -> Option<Self> {
         match at {
-            At::FirstUnread if !timeline.is_known() && timeline.spans().is_empty() => None,
+            At::FirstUnread if !timeline.is_counted() && timeline.spans().is_empty() => None,
             At::FirstUnread if timeline.unread() > 0 => Some(Self::around(timeline.own_read().next())),
             At::FirstUnread | At::Newest => Some(Self { from: Seq::MAX, to: None, older: PAGE, newer: 0 }),
             At::Seq(seq) => Some(Self::around(seq)),

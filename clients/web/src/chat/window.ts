@@ -26,9 +26,9 @@ export class Window {
     [this.from, this.to, this.#older, this.#newer] = [from, to, older, newer];
   }
 
-  /** Opens at the first unread message once the read mark is known, or the store has messages without it. */
+  /** Opens at the first unread message once the number of those is known, or messages have come without it. */
   static open(at: At, timeline: Timeline): Window | undefined {
-    if (at === "firstUnread" && !timeline.isKnown && timeline.spans.length === 0) {
+    if (at === "firstUnread" && !timeline.isCounted && timeline.spans.length === 0) {
       return undefined;
     }
     if (typeof at === "object") {
