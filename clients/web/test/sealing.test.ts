@@ -483,6 +483,19 @@ it("a message to a group waits until it is known whether the group is encrypted"
   ]);
 });
 
+it("after a refusal, the rows of groups are requested again after a pause, and without another cause", () => {
+  const { session } = chatting();
+  session.keep({ clientMsgId: "m1", target: { conversation_id: GROUP }, body: "to all" }, undefined, 0);
+  const error = { code: "bad_request", message: "limit: must be 1 to 25", retryable: false };
+  session.received(1, JSON.stringify({ type: "error", id: idOf(turn(session), "inbox"), error }), 0);
+  expect(turn(session).frames).toEqual([]);
+  expect(session.nextTick()).toBe(2000);
+  session.tick(1999);
+  expect(turn(session).frames.map(({ action }) => action)).not.toContain("inbox");
+  session.tick(2000);
+  expect(turn(session).frames.map(({ action }) => action)).toContain("inbox");
+});
+
 it("an own group that is created encrypted is encrypted from its first message on", () => {
   const { session } = chatting();
   const members = ["bob"];

@@ -63,6 +63,9 @@ interface Own {
   isDone: boolean;
 }
 
+/** After a refusal, the rows of groups are requested again this many milliseconds later. */
+const ROWS_AGAIN_MS = 2000;
+
 /** Reads by the session have numbers from here on, and those of views lower ones. */
 const FIRST_LOAD = 2 ** 50;
 
@@ -81,6 +84,8 @@ export class SealedSession extends Session {
   /** The groups whose row is known, with the epoch of an encrypted one. */
   #groups = new Map<string, number | undefined>();
   #areRowsAsked = false;
+  /** The server has refused the rows until then. */
+  #rowsAt = 0;
   /** The outcomes of the entries that the session passes the app next. */
   #opened = new Map<Message, Opened>();
   /** Conversations whose next entry the keyring can't judge yet. */
@@ -166,7 +171,8 @@ export class SealedSession extends Session {
   override nextTick(): number {
     const wakeAt = this.#keyring.wakeAt();
     const wake = wakeAt === undefined ? Number.POSITIVE_INFINITY : this.now + Math.max(wakeAt - this.#nowMs, 0);
-    return this.links.current() === undefined ? super.nextTick() : Math.min(super.nextTick(), wake);
+    const rows = this.now < this.#rowsAt ? this.#rowsAt : Number.POSITIVE_INFINITY;
+    return this.links.current() === undefined ? super.nextTick() : Math.min(super.nextTick(), wake, rows);
   }
 
   override call<R extends CallRequest>(request: R, waiter: Waiter<CallResult<R>>, now: number): void {
@@ -361,12 +367,13 @@ export class SealedSession extends Session {
 
   /** Requests the chat list up to its end: the row of a group says whether it is encrypted. */
   #askRows(cursor?: string): void {
-    if (this.#areRowsAsked) {
+    if (this.#areRowsAsked || this.now < this.#rowsAt) {
       return;
     }
     this.#areRowsAsked = true;
-    const ended = () => {
+    const ended = (wait = 0) => {
       this.#areRowsAsked = false;
+      this.#rowsAt = this.now + wait;
     };
     const from = cursor === undefined ? {} : { cursor };
     this.requests.askClear(
@@ -387,8 +394,8 @@ export class SealedSession extends Session {
           }
           return true;
         },
-        refused: ended,
-        lost: ended,
+        refused: () => ended(ROWS_AGAIN_MS),
+        lost: () => ended(),
       },
     );
   }
