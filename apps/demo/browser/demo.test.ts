@@ -289,7 +289,7 @@ test("older messages come when one scrolls up", async () => {
   const [ida, jon] = sideBySide(page, "ida", "jon");
   const count = 60;
   await ida.say("line 1.");
-  // An open chat is read to its end. One with unread messages would open at the first of them.
+  // An open chat is read to its end. A chat with unread messages would open at the first of them.
   await jon.chat("ida").click();
   for (let number = 2; number <= count; number += 1) {
     await ida.say(`line ${number}.`);

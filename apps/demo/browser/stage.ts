@@ -61,7 +61,7 @@ class Server {
     return `http://127.0.0.1:${this.#port}/`;
   }
 
-  /** What this user has reported, as an operator reads it. */
+  /** Returns the reports of this user, as an operator reads them. */
   async reportsOf(user: string): Promise<{ reporter_id: string }[]> {
     const { admin_url } = await (await fetch(`${this.url}local`)).json();
     const body = JSON.stringify({ op: "reports", month: new Date().toISOString().slice(0, 7) });
