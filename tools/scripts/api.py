@@ -53,6 +53,7 @@ SAME = {
     "newGroup": "create",
     "onEvent": "events",
     "sendMedia": "sendFile",
+    "sendOwn": "send",
     "subscribe": "changed",
 }
 # The actions whose methods have other names, and those without one: when the core sends them.

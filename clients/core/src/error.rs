@@ -3,11 +3,13 @@
 use std::io;
 use std::sync::Arc;
 
+use wire::Refusal;
+
 /// The reason why a request failed for good.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server refused, and would do so again.
+    /// The server refused, and would do so again. For an own kind or data, the client refuses in the same words.
     #[error("{message} ({code})")]
     Refused {
         /// The protocol's code, such as `not_member`: stable, for programs.
@@ -87,6 +89,12 @@ impl PartialEq for Error {
             (Self::Storage(error), Self::Storage(other)) => error.kind() == other.kind(),
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused { code: refusal.code().to_owned(), message: refusal.to_string() }
     }
 }
 

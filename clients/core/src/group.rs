@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, MENTIONS_MAX};
 use wire::{
-    AllowedTo, ClientMsgId, ConversationKind, CreateRequest, HistoryFrom, JoinBy, Message, Role, Seq, System, Target,
-    Title, UserId, body_fits, mentions_fit,
+    AllowedTo, ClientMsgId, ConversationKind, CreateRequest, Data, HistoryFrom, JoinBy, Kind, Message, Role, Seq,
+    System, Target, Title, UserId, body_fits, check_own, mentions_fit,
 };
 
 use crate::Error;
@@ -23,9 +23,9 @@ pub const EVERYBODY: &str = "*";
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Draft {
-    /// The text.
+    /// The text. Apps that do not know an own kind show it. A silent one has none.
     pub body: String,
     /// The message that this one replies to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,12 +33,39 @@ pub struct Draft {
     /// The mentioned users.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mentions: Vec<UserId>,
+    /// The app's own kind. `None`: a text, or the kind of the attachment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Kind>,
+    /// The app's own object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Data>,
 }
 
 impl Draft {
     /// Creates a message with this text.
     pub fn new(body: impl Into<String>) -> Self {
-        Self { body: body.into(), reply_to: None, mentions: vec![] }
+        Self { body: body.into(), ..Self::default() }
+    }
+
+    /// Creates a message of the app's own kind: `x-NAME`, or `xs-NAME`, which is silent and has no text. Apps that do not
+    /// know the kind show `body`.
+    ///
+    /// ```
+    /// use pigeonhole_core::Draft;
+    /// use serde_json::json;
+    ///
+    /// let data = json!({"options": ["tea", "coffee"]});
+    /// let poll = Draft::own("x-poll", "Tea or coffee?", data.as_object().cloned().unwrap_or_default());
+    /// ```
+    pub fn own(kind: &str, body: impl Into<String>, data: impl Into<Data>) -> Self {
+        Self { kind: Some(Kind::stored(kind)), ..Self::new(body).data(data) }
+    }
+
+    /// Adds the app's own object, at most 2,048 bytes of JSON.
+    #[must_use]
+    pub fn data(mut self, data: impl Into<Data>) -> Self {
+        self.data = Some(data.into());
+        self
     }
 
     /// Makes the message a reply to the message at `seq`.
@@ -55,13 +82,23 @@ impl Draft {
         self
     }
 
-    /// Checks the limits of the text and the mentions.
+    /// Checks the limits of the text, the mentions, the kind and the data.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] or [`Error::Invalid`].
+    /// [`Error::TooLarge`], [`Error::Invalid`], or a refusal as the server's.
     pub fn check(&self, target: &Target) -> Result<(), Error> {
         if !body_fits(&self.body) {
             return Err(Error::TooLarge);
+        }
+        if let Some(kind) = &self.kind {
+            if !matches!(kind, Kind::Own(_)) {
+                let problem = "must be x- or xs-, and a name of 1 to 29 of a-z0-9.-".to_owned();
+                return Err(Error::Invalid { field: "kind", problem });
+            }
+            check_own(kind, &self.body, self.data.as_ref())?;
+        }
+        if let Some(data) = &self.data {
+            data.check(&self.body)?;
         }
         if !self.mentions.is_empty()
             && let Target::Conversation(id) = target
@@ -79,6 +116,19 @@ impl Draft {
     }
 }
 
+impl Draft {
+    /// As [`check`](Self::check), for the text beside an attachment.
+    ///
+    /// # Errors
+    /// Also [`Error::Invalid`]: it has a kind of the app's own.
+    pub fn check_beside_media(&self, target: &Target) -> Result<(), Error> {
+        match self.kind {
+            Some(_) => Err(Error::Invalid { field: "media", problem: "must be left out of an own kind".to_owned() }),
+            None => self.check(target),
+        }
+    }
+}
+
 impl From<&str> for Draft {
     fn from(body: &str) -> Self {
         Self::new(body)
@@ -88,6 +138,27 @@ impl From<&str> for Draft {
 impl From<String> for Draft {
     fn from(body: String) -> Self {
         Self::new(body)
+    }
+}
+
+/// The new content of a message. A text alone keeps the message's data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edited {
+    /// The text.
+    pub body: String,
+    /// The app's own object. `None`: the message keeps it; `Some(None)`: the message has none from now on.
+    pub data: Option<Option<Data>>,
+}
+
+impl From<&str> for Edited {
+    fn from(body: &str) -> Self {
+        Self { body: body.to_owned(), data: None }
+    }
+}
+
+impl From<String> for Edited {
+    fn from(body: String) -> Self {
+        Self { body, data: None }
     }
 }
 

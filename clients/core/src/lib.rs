@@ -29,7 +29,7 @@ mod words;
 
 pub use error::Error;
 pub use event::{Event, ReceiptKind, State, TokenNeed, Why};
-pub use group::{Draft, EVERYBODY, NewGroup, check_users};
+pub use group::{Draft, EVERYBODY, Edited, NewGroup, check_users};
 pub use keys::Keys;
 pub use media::{About, Put, PutEnd, PutNews, SealedFile, SealedPut, Source, Upload, opener_of};
 pub use moment::Moment;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use wire::{Action, ClientMsgId, ConversationId, EditRequest, MediaId, Request, Seq, Target, Timestamp, UserId};
+use wire::{Action, ClientMsgId, ConversationId, EditRequest, Kind, MediaId, Request, Seq, Target, Timestamp};
 
 use crate::Error;
 use crate::group::Draft;
@@ -28,7 +28,9 @@ impl Queued {
     /// message that is deleted: the message shows that itself.
     pub(crate) fn shows_refusal(&self, error: &Error) -> bool {
         let is_change = !matches!(self.outgoing, Outgoing::Message { .. });
-        *error != Error::Cancelled && !(is_change && error.code() == "gone")
+        // No view shows a silent message.
+        let is_silent = self.outgoing.kind().is_some_and(|kind| !kind.counts());
+        *error != Error::Cancelled && !is_silent && !(is_change && error.code() == "gone")
     }
 }
 
@@ -39,12 +41,8 @@ pub enum Outgoing {
     Message {
         /// The recipient.
         target: Target,
-        /// The text.
-        body: String,
-        /// The message that this one replies to.
-        reply_to: Option<Seq>,
-        /// The mentioned users.
-        mentions: Vec<UserId>,
+        /// The content.
+        draft: Draft,
         /// The attachment.
         media: Option<Box<Upload>>,
     },
@@ -61,11 +59,8 @@ enum Kept {
         #[serde(default, skip_serializing_if = "is_unknown")]
         made_at: Timestamp,
         target: Target,
-        body: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reply_to: Option<Seq>,
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        mentions: Vec<UserId>,
+        #[serde(flatten)]
+        draft: Draft,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         media: Option<Box<Upload>>,
     },
@@ -81,8 +76,8 @@ enum Kept {
 impl From<Queued> for Kept {
     fn from(Queued { client_msg_id, outgoing, made_at }: Queued) -> Self {
         match outgoing {
-            Outgoing::Message { target, body, reply_to, mentions, media } => {
-                Self::Message { client_msg_id, made_at, target, body, reply_to, mentions, media }
+            Outgoing::Message { target, draft, media } => {
+                Self::Message { client_msg_id, made_at, target, draft, media }
             }
             Outgoing::Request(action) => {
                 let mut fields = fields_of(&action);
@@ -99,9 +94,8 @@ impl TryFrom<Kept> for Queued {
 
     fn try_from(kept: Kept) -> Result<Self, String> {
         match kept {
-            Kept::Message { client_msg_id, made_at, target, body, reply_to, mentions, media } => {
-                let outgoing = Outgoing::Message { target, body, reply_to, mentions, media };
-                Ok(Self { client_msg_id, outgoing, made_at })
+            Kept::Message { client_msg_id, made_at, target, draft, media } => {
+                Ok(Self { client_msg_id, outgoing: Outgoing::Message { target, draft, media }, made_at })
             }
             Kept::Request { client_msg_id, made_at, by_action } => {
                 let (action, mut fields) = by_action.into_iter().next().ok_or("names no action")?;
@@ -131,8 +125,8 @@ fn fields_of(action: &Action) -> Map<String, Value> {
 
 impl Outgoing {
     /// Returns a message with these parts.
-    pub fn message(target: Target, Draft { body, reply_to, mentions }: Draft, media: Option<Upload>) -> Self {
-        Self::Message { target, body, reply_to, mentions, media: media.map(Box::new) }
+    pub fn message(target: Target, draft: Draft, media: Option<Upload>) -> Self {
+        Self::Message { target, draft, media: media.map(Box::new) }
     }
 
     /// Returns the attachment, if the request is a message that has one.
@@ -159,6 +153,13 @@ impl Outgoing {
         }
     }
 
+    /// Returns the kind of the entry that a message becomes, if the request is one.
+    pub(crate) fn kind(&self) -> Option<Kind> {
+        let Self::Message { draft, media, .. } = self else { return None };
+        let attached = || media.as_ref().map_or(Kind::Text, |upload| upload.kind.clone());
+        Some(draft.kind.clone().unwrap_or_else(attached))
+    }
+
     /// For a change of a message, returns the `seq` of its target.
     pub fn target_seq(&self) -> Option<Seq> {
         if let Self::Request(action) = self { field(action, "seq") } else { None }
@@ -167,7 +168,9 @@ impl Outgoing {
     /// Returns the text, if any.
     pub fn body(&self) -> Option<&str> {
         match self {
-            Self::Message { body, .. } | Self::Request(Action::Edit(EditRequest { body, .. })) => Some(body),
+            Self::Message { draft: Draft { body, .. }, .. } | Self::Request(Action::Edit(EditRequest { body, .. })) => {
+                Some(body)
+            }
             Self::Request(_) => None,
         }
     }

@@ -806,6 +806,11 @@ pub(crate) fn counts(message: &Message) -> bool {
     message.kind.counts() || (message.kind == Kind::Sealed && !message.silent)
 }
 
+/// Returns whether a delete can be about the entry. An edit or a reaction can't be about a silent one.
+pub(crate) fn is_target(message: &Message) -> bool {
+    counts(message) || matches!(message.kind, Kind::Own(_))
+}
+
 fn last_message(message: &Message) -> LastMessage {
     LastMessage {
         seq: message.seq,

@@ -15,9 +15,9 @@ use wire::{
     ReactRequest, ReceiptsResult, Role, Seq, Side, System, Timestamp, UserId,
 };
 
-use crate::group::{EVERYBODY, Turn, turn_of};
+use crate::group::{Draft, EVERYBODY, Turn, turn_of};
 use crate::saved::{Outgoing, Queued};
-use crate::store::{Span, Window, counts};
+use crate::store::{Span, Window, counts, is_target};
 use crate::unreadable::Unreadable;
 use crate::{Error, Moment, ReceiptKind};
 use changes::{Changes, foresee, keep_text};
@@ -40,7 +40,7 @@ use members::{Marks, Members};
 /// let mut timeline = Timeline::new(UserId::parse("alice")?);
 /// // `sent.queued()`, after `client.send(…)`; later `timeline.message(…)` with the same id takes its place.
 /// let target = Target::User(UserId::parse("bob")?);
-/// let outgoing = Outgoing::Message { target, body: "hi".into(), reply_to: None, mentions: vec![], media: None };
+/// let outgoing = Outgoing::message(target, "hi".into(), None);
 /// let made_at = Timestamp::from_millis(1_763_632_800_000);
 /// timeline.queued(Queued { client_msg_id: ClientMsgId::parse("7b0e")?, outgoing, made_at });
 ///
@@ -160,7 +160,7 @@ pub(crate) enum Place<'a> {
     /// An encrypted message that this device can't read. `unread`: as of a message.
     Unreadable { message: &'a Message, why: Unreadable, unread: Option<u64> },
     /// An own message that is not stored.
-    Unsent { unsent: &'a Unsent, body: &'a str, reply_to: Option<Seq> },
+    Unsent { unsent: &'a Unsent, draft: &'a Draft },
 }
 
 /// How far an own message has come.
@@ -340,7 +340,7 @@ impl Timeline {
         }
         self.spans = Span { from: message.seq, to: message.seq }.joined(&self.spans);
         let was_closed = message.system.is_some() && self.is_closed();
-        if counts(&message) {
+        if is_target(&message) {
             self.hold(message, from_page);
         } else {
             self.change(message);
@@ -395,7 +395,7 @@ impl Timeline {
         if let Some(target_seq) = entry.target_seq {
             let changes = self.changes.entry(target_seq).or_default();
             changes.add(&entry, &self.user_id);
-            if let Some(target) = self.held.get_mut(&target_seq).filter(|target| counts(target)) {
+            if let Some(target) = self.held.get_mut(&target_seq).filter(|target| is_target(target)) {
                 changes.apply(target);
             }
         }
@@ -407,7 +407,8 @@ impl Timeline {
     /// after a start. Changes of a group are not shown before they are stored.
     pub fn queued(&mut self, queued: Queued) {
         let id = &queued.client_msg_id;
-        let is_shown = matches!(queued.outgoing, Outgoing::Message { .. }) || queued.outgoing.target_seq().is_some();
+        let is_shown =
+            queued.outgoing.kind().is_some_and(|kind| kind.counts()) || queued.outgoing.target_seq().is_some();
         if is_shown && !self.stored.contains(id) && !self.unsent.iter().any(|unsent| unsent.is(id)) {
             self.unsent.push(Unsent { queued, uploaded: None, error: None });
         }
@@ -466,7 +467,7 @@ impl Timeline {
             changes.apply(message);
         }
         if let Outgoing::Request(Action::Delete(DeleteRequest { seq, .. })) = &queued.outgoing
-            && let Some(message) = self.held.get_mut(seq).filter(|message| counts(message))
+            && let Some(message) = self.held.get_mut(seq).filter(|message| is_target(message))
         {
             let changes = self.changes.entry(*seq).or_default();
             changes.delete(wanted.unwrap_or(message.sent_at), self.user_id.clone());
@@ -609,10 +610,10 @@ impl Timeline {
                     entries.extend(unread.map(TimelineEntry::Unread));
                     entries.push(TimelineEntry::Unreadable { message, why });
                 }
-                Place::Unsent { unsent, body, reply_to } => {
+                Place::Unsent { unsent, draft: Draft { body, reply_to, .. } } => {
                     turn(&mut entries, unsent.queued.made_at);
                     let tick = if unsent.error.is_some() { Tick::Failed } else { Tick::Waiting };
-                    entries.push(TimelineEntry::Unsent { unsent, body, tick, quote: self.quote(reply_to) });
+                    entries.push(TimelineEntry::Unsent { unsent, body, tick, quote: self.quote(*reply_to) });
                 }
             }
         }
@@ -644,11 +645,17 @@ impl Timeline {
             }
         }
         for unsent in self.unsent.iter().filter(|_| to.is_none()) {
-            if let Outgoing::Message { body, reply_to, .. } = &unsent.queued.outgoing {
-                places.push(Place::Unsent { unsent, body, reply_to: *reply_to });
+            if let Outgoing::Message { draft, .. } = &unsent.queued.outgoing {
+                places.push(Place::Unsent { unsent, draft });
             }
         }
         places
+    }
+
+    /// Returns the silent entries of own kinds that reply to a message, in order, as far as known.
+    pub(crate) fn signals(&self) -> impl Iterator<Item = (Seq, &Message)> {
+        let is_signal = |message: &&Message| !counts(message) && is_target(message) && message.deleted_at.is_none();
+        self.held.values().filter(is_signal).filter_map(|message| Some((message.reply_to?, message)))
     }
 
     /// Returns the `seq` of each stored entry that [`places`](Self::places) has, in order.

@@ -835,13 +835,7 @@ impl World {
             sealed: None,
         };
         let target = Target::User(user(peer));
-        let outgoing = Outgoing::Message {
-            target: target.clone(),
-            body: String::new(),
-            reply_to: None,
-            mentions: vec![],
-            media: Some(Box::new(upload)),
-        };
+        let outgoing = Outgoing::Message { target: target.clone(), draft: "".into(), media: Some(Box::new(upload)) };
         self.keep(target, client_msg_id, outgoing);
     }
 
@@ -867,7 +861,7 @@ impl World {
             let client_msg_id = ClientMsgId::parse(&id).unwrap();
             let target = Target::Conversation(channel());
             let (to, body) = (target.clone(), "hi".to_owned());
-            let outgoing = Outgoing::Message { target: to, body, reply_to: None, mentions: vec![], media: None };
+            let outgoing = Outgoing::Message { target: to, draft: body.into(), media: None };
             return self.keep(target, client_msg_id, outgoing);
         }
         let message = self.server.append(&channel(), "bob", &id, Kind::Text, "news");
@@ -985,7 +979,7 @@ impl World {
             (Target::Conversation(conversation_id), 2) => {
                 Outgoing::Request(ReactRequest { conversation_id, seq, client_msg_id: key, emoji: None }.into())
             }
-            (target, _) => Outgoing::Message { target, body, reply_to: None, mentions: vec![], media: None },
+            (target, _) => Outgoing::Message { target, draft: body.into(), media: None },
         };
         self.keep(target, client_msg_id, outgoing);
     }

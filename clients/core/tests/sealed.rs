@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Cursor;
 
 use pigeonhole_core::{
-    About, Ask, Core, Event, FileDigest, Input, Keeper, Keys, LinkId, MemStore, Moment, NewGroup, Outgoing, Output,
-    Put, PutEnd, PutNews, Queued, SealedFile, Setup, Source, State, Timing, Unreadable, Upload, Why, opener_of,
+    About, Ask, Core, Draft, Event, FileDigest, Input, Keeper, Keys, LinkId, MemStore, Moment, NewGroup, Outgoing,
+    Output, Put, PutEnd, PutNews, Queued, SealedFile, Setup, Source, State, Timing, Unreadable, Upload, Why, opener_of,
 };
 use serde_json::{Value, json};
 use wire::{
@@ -646,7 +646,7 @@ impl World {
         };
         self.written.insert(id.clone(), (device.user.clone(), body.clone()));
         let media = (self.rng.u8(..3) == 0).then(|| Box::new(upload(&format!("canary-{id}"))));
-        let outgoing = Outgoing::Message { target, body, reply_to: None, mentions: vec![], media };
+        let outgoing = Outgoing::Message { target, draft: body.into(), media };
         self.keep(at, &id, outgoing);
     }
 
@@ -985,6 +985,48 @@ fn an_edit_is_sealed_and_holds() {
 }
 
 #[test]
+fn own_kinds_and_data_are_sealed_and_an_edit_that_names_none_keeps_them() {
+    let mut world = World::new(5);
+    let (alice, bob) = two();
+    world.devices = vec![Device::new("alice", "phone", &alice), Device::new("bob", "phone", &bob)];
+    world.settle();
+    let object = |text: &str| json!({ "canary": text }).as_object().cloned().unwrap();
+    let poll = Draft::own("x-poll", "canary?", object("one"));
+    world.keep(0, "a1", Outgoing::message(Target::User(user("bob")), poll, None));
+    world.settle();
+    let seen = |device: &Device| {
+        let all = device.store.window(&chat(), Side::Newest, usize::MAX).messages;
+        let data = |message: Message| (message.kind.to_string(), message.body, json!(message.data), message.reply_to);
+        all.into_iter().filter(|message| matches!(message.kind, Kind::Own(_))).map(data).collect::<Vec<_>>()
+    };
+    let seq = world.server.last();
+    let vote = Draft::own("xs-vote", "", object("two")).reply_to(seq);
+    world.keep(1, "b1", Outgoing::message(Target::Conversation(chat()), vote, None));
+    world.settle();
+    let entries = &world.server.log;
+    assert!(entries.iter().all(|entry| entry.data.is_none()) && entries.last().unwrap().silent);
+    let vote = ("xs-vote".to_owned(), String::new(), json!({"canary": "two"}), Some(seq));
+    let mut poll = ("x-poll".to_owned(), "canary?".to_owned(), json!({"canary": "one"}), None);
+    for (body, data, expected) in [
+        ("canary!", None, json!({"canary": "one"})),
+        ("canary.", Some(Some(object("three").into())), json!({"canary": "three"})),
+        ("canary,", None, json!({"canary": "three"})),
+        ("canary-", Some(None), json!(null)),
+    ] {
+        world.sent += 1;
+        let client_msg_id = ClientMsgId::parse(&format!("e{}", world.sent)).unwrap();
+        let request = EditRequest { conversation_id: chat(), seq, client_msg_id, body: body.to_owned(), data };
+        let id = request.client_msg_id.to_string();
+        world.keep(0, &id, Outgoing::Request(request.into()));
+        world.settle();
+        (poll.1, poll.2) = (body.to_owned(), expected);
+        for device in &world.devices {
+            assert_eq!(seen(device), [poll.clone(), vote.clone()], "{}", device.user);
+        }
+    }
+}
+
+#[test]
 fn a_message_to_a_user_without_keys_fails_and_leaves_in_no_form() {
     let mut world = World::new(4);
     world.devices = vec![Device::new("alice", "phone", &two().0)];
@@ -1004,7 +1046,7 @@ fn a_file_that_an_earlier_version_kept_in_the_clear_fails_before_the_server_hear
     world.settle();
     let media = Some(Box::new(Upload { sealed: None, ..upload("canary.bin") }));
     let target = Target::User(user("bob"));
-    world.keep(0, "f1", Outgoing::Message { target, body: String::new(), reply_to: None, mentions: vec![], media });
+    world.keep(0, "f1", Outgoing::Message { target, draft: "".into(), media });
     world.settle();
     let refused = world.devices[0].store.saved().refused;
     assert_eq!(refused.iter().map(|(_, code)| &**code).collect::<Vec<_>>(), ["encryption_required"]);
@@ -1019,7 +1061,7 @@ fn a_first_file_waits_for_the_birth_and_is_uploaded_again_once_it_has_expired() 
     let media = Some(Box::new(upload("canary-f1")));
     let target = Target::User(user("bob"));
     world.written.insert("f1".to_owned(), (user("alice"), "canary".to_owned()));
-    let outgoing = Outgoing::Message { target, body: "canary".to_owned(), reply_to: None, mentions: vec![], media };
+    let outgoing = Outgoing::Message { target, draft: "canary".into(), media };
     world.keep(0, "f1", outgoing);
     // The send leaves, and its upload has expired: the bytes that name it are sealed again.
     while !world.devices[0].up.iter().any(|frame| frame.contains(r#""kind":"sealed","body""#)) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use pigeonhole_core::chat::{Load, LoadId, Zone};
-use pigeonhole_core::{Ask, Draft, Input, Outgoing, Output, PutEnd, PutNews, Queued};
+use pigeonhole_core::{Ask, Input, Outgoing, Output, PutEnd, PutNews, Queued};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use wire::{ClientMsgId, ConversationId, InvalidId, Request, Seq, Timestamp};
@@ -311,9 +311,10 @@ impl EdgeInput {
 fn queued(request: &str) -> Result<Queued, Fault> {
     let queued: Queued = serde_json::from_str(request).map_err(|error| Fault::new("bad_request", error.to_string()))?;
     // Any other request was parsed as the server parses it.
-    if let Outgoing::Message { target, body, reply_to, mentions, .. } = &queued.outgoing {
-        let draft = Draft { body: body.clone(), reply_to: *reply_to, mentions: mentions.clone() };
-        draft.check(target)?;
+    match &queued.outgoing {
+        Outgoing::Message { target, draft, media: Some(_) } => draft.check_beside_media(target)?,
+        Outgoing::Message { target, draft, media: None } => draft.check(target)?,
+        Outgoing::Request(_) => {}
     }
     Ok(queued)
 }

@@ -28,9 +28,9 @@ use data_encoding::BASE64;
 use pigeonhole_client::{
     At, Attachment, Chat, ChatRow, Client, ClientMsgId, Config, Content, ConversationId, ConversationSettings,
     DeviceId, DeviceToken, Draft, Emoji, Error, Event, Events, FileName, Filter, Info, Item, JoinBy, Keys,
-    ListSnapshot, Lock, Message, MessageItem, MimeType, MutedUntil, NewGroup, Notice, Platform, Progress, Registration,
-    ReportReason, ReportRequest, Role, Screen, SendResult, Sent, Seq, Settings, Side, State, Target, Title, TokenError,
-    Unreadable, UserId, UserSettings, View, When, Why,
+    ListSnapshot, Lock, Message, MessageItem, MimeType, MutedUntil, NewGroup, Notice, Platform, Progress, Quiet,
+    Registration, ReportReason, ReportRequest, Role, Screen, SendResult, Sent, Seq, Settings, Side, State, Target,
+    Title, TokenError, Unreadable, UserId, UserSettings, View, When, Why,
 };
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use tokio::sync::Notify;
@@ -42,6 +42,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 const HELP: &str = "\
 /open USER|ID   /list   /older   /find WORDS
 /edit N TEXT   /delete N   /react N [EMOJI]   /reply N TEXT   /mention USER TEXT   (N is a message's number)
+/own KIND DATA [TEXT]   (of your app's own kind, with a JSON object without spaces: /own x-poll {\"options\":2} Tea?)
 /send PATH [TEXT]   /save N PATH   /retry   /discard   (the messages that the server refused)
 /group TITLE USER...   /channel TITLE USER...   /join ID   /leave
 /add USER...   /remove USER   /role USER owner|admin|member   /title TEXT   /members
@@ -50,7 +51,8 @@ const HELP: &str = "\
 /safety [USER]   /verify [USER]   /accept [USER]   (the keys of the other user, or of a member; needs --encrypted)
 /reset   (new keys for this conversation)
 /devices   /forget DEVICE   (your own devices, one of which you no longer have)
-/phone TOKEN|off   (push notifications to the phone with this FCM token)";
+/phone TOKEN [FROM TO]   (push to the phone with this FCM token, with quiet hours in UTC, such as 22:00 07:00)
+/phone off";
 
 /// The server takes 4 KiB of an encrypted message, and a character has up to four bytes.
 const CLAIMED_CHARS: usize = 1024;
@@ -430,6 +432,11 @@ impl Terminal {
                 self.queued(self.chat().react(seq(first)?, emoji).await?);
             }
             "reply" => self.say(Draft::new(text).reply_to(seq(first)?)).await?,
+            "own" => {
+                let (data, body) = split(text);
+                let data: serde_json::Map<String, serde_json::Value> = serde_json::from_str(data)?;
+                self.say(Draft::own(first, body, data)).await?;
+            }
             "mention" => self.say(Draft::new(text).mentions([UserId::parse(first)?])).await?,
             // `Attachment::image` also takes a picture's size, so that an app can draw its frame before it is fetched.
             "send" => {
@@ -472,8 +479,8 @@ impl Terminal {
             "phone" if first == "off" => self.client.register_device(None).await?,
             "phone" => {
                 let (platform, token) = (Platform::Fcm, DeviceToken::parse(first)?);
-                let phone =
-                    Registration { platform, token, preview: true, badge: false, when: When::Pending, quiet: None };
+                let quiet = if text.is_empty() { None } else { Some(quiet(text)?) };
+                let phone = Registration { platform, token, preview: true, badge: false, when: When::Pending, quiet };
                 self.client.register_device(Some(phone)).await?;
             }
             _ => return self.command_about_a_conversation(name, first, rest).await,
@@ -644,6 +651,18 @@ fn target(text: &str) -> Result<Target> {
 
 fn users(text: &str) -> Result<Vec<UserId>> {
     text.split_whitespace().map(|user| Ok(UserId::parse(user)?)).collect()
+}
+
+fn quiet(text: &str) -> Result<Quiet> {
+    let minutes = |time: &str| {
+        let (hours, minutes) = time.split_once(':')?;
+        let (hours, minutes): (u16, u16) = (hours.parse().ok()?, minutes.parse().ok()?);
+        (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
+    };
+    let (from, to) = split(text);
+    let hours = minutes(from).zip(minutes(to));
+    let (from_min, to_min) = hours.ok_or("name the quiet hours by two times, such as 22:00 07:00")?;
+    Ok(Quiet { from_min, to_min, offset_min: 0 })
 }
 
 fn seq(text: &str) -> Result<Seq> {

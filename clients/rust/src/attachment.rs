@@ -69,7 +69,7 @@ impl Attachment {
 
     /// Checks all limits that need only the description, before the client reads the whole file.
     pub(crate) fn check(&self, target: &Target) -> Result<(), Error> {
-        self.draft.check(target)?;
+        self.draft.check_beside_media(target)?;
         if let Some(problem) = self.mime.problem_in(&self.kind) {
             return Err(Error::Invalid { field: "mime", problem: problem.to_owned() });
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pigeonhole_core::chat::{Act, At, Filter, ListSnapshot, RosterSnapshot, Screen, Shown, ViewId, ViewOf, Zone};
-use pigeonhole_core::{Ask, Draft, Input};
+use pigeonhole_core::{Ask, Draft, Edited, Input};
 use tokio::sync::mpsc::{UnboundedSender, WeakUnboundedSender};
 use tokio::sync::{oneshot, watch};
 use wire::{AddRequest, ClientMsgId, ConversationId, Emoji, SendResult, Seq, Target, direct_conversation_id};
@@ -156,8 +156,8 @@ impl Chat {
     ///
     /// # Errors
     /// As those of [`Client::edit`].
-    pub async fn edit(&self, seq: Seq, body: impl Into<String>) -> Result<Sent, Error> {
-        self.client.edit(&self.id, seq, body).await
+    pub async fn edit(&self, seq: Seq, edited: impl Into<Edited>) -> Result<Sent, Error> {
+        self.client.edit(&self.id, seq, edited).await
     }
 
     /// Deletes an own message for all members. See [`Client::delete`].

@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 use futures_util::Stream;
 use futures_util::future::{BoxFuture, FutureExt, TryFutureExt, poll_fn};
 use pigeonhole_core::{
-    Ask as Wanted, Core, Draft, Input, Keeper, Keyring, NewGroup, Outgoing, OwnDevice, Queued, SafetyNumber, Saved,
-    Setup, Trust, Upload, Window, check_users,
+    Ask as Wanted, Core, Draft, Edited, Input, Keeper, Keyring, NewGroup, Outgoing, OwnDevice, Queued, SafetyNumber,
+    Saved, Setup, Trust, Upload, Window, check_users,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
@@ -161,7 +161,7 @@ impl Client {
     /// [`Error::Invalid`]: the message has no attachment. Also the errors of [`send`](Self::send).
     pub async fn forward(&self, target: Target, message: &Message, draft: impl Into<Draft>) -> Result<Sent, Error> {
         let draft = draft.into();
-        draft.check(&target)?;
+        draft.check_beside_media(&target)?;
         let Some(media) = message.media.as_deref().and_then(Attached::clear) else {
             return Err(Error::Invalid {
                 field: "media",
@@ -300,7 +300,7 @@ impl Client {
     }
 
     /// Changes the text of the user's own message through the outbox, as [`send`](Self::send) does. The edit follows
-    /// all earlier requests to the conversation.
+    /// all earlier requests to the conversation. With [`Edited`], the edit also changes the message's data.
     ///
     /// # Errors
     /// As those of [`send`](Self::send).
@@ -308,14 +308,17 @@ impl Client {
         &self,
         conversation_id: &ConversationId,
         seq: Seq,
-        body: impl Into<String>,
+        edited: impl Into<Edited>,
     ) -> Result<Sent, Error> {
-        let body = body.into();
+        let Edited { body, data } = edited.into();
         if !body_fits(&body) {
             return Err(Error::TooLarge);
         }
+        if let Some(Some(data)) = &data {
+            data.check(&body)?;
+        }
         let conversation_id = conversation_id.clone();
-        self.request(|client_msg_id| EditRequest { conversation_id, seq, client_msg_id, body, data: None }).await
+        self.request(|client_msg_id| EditRequest { conversation_id, seq, client_msg_id, body, data }).await
     }
 
     /// Deletes the user's own message for all members through the outbox, as [`edit`](Self::edit) does.

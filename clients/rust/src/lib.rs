@@ -84,21 +84,21 @@ pub use clock::now;
 pub use config::{Config, TokenError};
 pub use pigeonhole_core::chat::{
     At, ChatRow, Content, Filter, Item, Line, ListSnapshot, MemberRow, MessageItem, Progress, Refused, RosterSnapshot,
-    Run, Screen, Snapshot, Zone,
+    Run, Screen, Signal, Snapshot, Zone,
 };
 pub use pigeonhole_core::{
-    About, Draft, EVERYBODY, Error, Event, Keeper, Keys, Lock, Moment, NewGroup, Notice, Outgoing, OwnDevice, Queued,
-    Readers, ReceiptKind, SafetyNumber, Source, Span, State, Stats, Tick, Timeline, TimelineEntry, Timing, TokenNeed,
-    Unreadable, Unsent, Upload, Why, Window,
+    About, Draft, EVERYBODY, Edited, Error, Event, Keeper, Keys, Lock, Moment, NewGroup, Notice, Outgoing, OwnDevice,
+    Queued, Readers, ReceiptKind, SafetyNumber, Source, Span, State, Stats, Tick, Timeline, TimelineEntry, Timing,
+    TokenNeed, Unreadable, Unsent, Upload, Why, Window,
 };
 pub use wire::limits;
 pub use wire::{
     Action, AddRequest, AddResult, AllowedTo, Channel, ChannelsResult, ClientMsgId, Conversation, ConversationId,
-    ConversationKind, ConversationSettings, CreateRequest, DeleteRequest, DeviceId, DeviceToken, Digest, Download,
-    DownloadResult, EditRequest, Emoji, FileName, GroupMember, HistoryFrom, HistoryResult, InboxResult, Info,
+    ConversationKind, ConversationSettings, CreateRequest, Data, DeleteRequest, DeviceId, DeviceToken, Digest,
+    Download, DownloadResult, EditRequest, Emoji, FileName, GroupMember, HistoryFrom, HistoryResult, InboxResult, Info,
     InvalidId, JoinBy, JoinResult, Kind, LastMessage, LeaveRequest, LeaveResult, Media, MediaId, Member, MembersResult,
-    Message, MessageId, MimeType, MutedUntil, NotAdded, Platform, Presence, PresenceResult, ReactRequest, Reaction,
-    ReactionsResult, Reactor, ReadResult, Receipt, ReceiptsResult, Registration, RemoveRequest, ReportReason,
+    Message, MessageId, MimeType, MutedUntil, NotAdded, Platform, Presence, PresenceResult, Quiet, ReactRequest,
+    Reaction, ReactionsResult, Reactor, ReadResult, Receipt, ReceiptsResult, Registration, RemoveRequest, ReportReason,
     ReportRequest, ReportResult, Role, RoleRequest, SendResult, Seq, Settings, Side, System, Target, Thumbhash,
     Timestamp, Title, UpdateRequest, UserId, UserSettings, WatchResult, Waveform, When,
 };

@@ -10,8 +10,8 @@ use data_encoding::BASE64URL_NOPAD;
 use futures_util::{SinkExt, StreamExt};
 use pigeonhole_client::limits::BODY_BYTES_MAX;
 use pigeonhole_client::{
-    Action, Client, Config, ConversationId, Draft, Emoji, Error, Event, Events, Outgoing, ReactRequest, Seq, Side,
-    Span, State, Target, Timing, TokenNeed, UserId, Why,
+    Action, Client, Config, ConversationId, Draft, Edited, Emoji, Error, Event, Events, Outgoing, ReactRequest, Seq,
+    Side, Span, State, Target, Timing, TokenNeed, UserId, Why,
 };
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -182,7 +182,7 @@ async fn a_change_goes_into_the_outbox_as_a_message_does() {
     let of = |body| (Some(target.clone()), Some(seq), body);
     let message = (Some(target.clone()), None, Some("sure"));
     assert_eq!(told, [message, of(Some("better")), of(None), of(None), of(None)]);
-    assert!(matches!(&waiting[0], Outgoing::Message { reply_to, .. } if *reply_to == Some(seq)), "{waiting:?}");
+    assert!(matches!(&waiting[0], Outgoing::Message { draft, .. } if draft.reply_to == Some(seq)), "{waiting:?}");
     let emoji = |at: usize| match &waiting[at] {
         Outgoing::Request(Action::React(ReactRequest { emoji, .. })) => emoji.clone(),
         other => panic!("{other:?}"),
@@ -215,6 +215,21 @@ async fn what_can_never_be_sent_is_refused_at_once() {
     let to_bob = || Draft::new("hi").mentions(vec![UserId::parse("bob").unwrap()]);
     let refused = client.send(channel(), to_bob()).await.unwrap_err();
     assert_eq!(refused.to_string(), "mentions must be left out: this is a channel");
+    let object = |value: Value| value.as_object().cloned().unwrap();
+    let long = json!({"x": "y".repeat(2_048)});
+    let deep = (0..9).fold(json!({}), |inner, _| json!({"x": inner}));
+    for (draft, text) in [
+        (Draft::new("hi").data(object(long.clone())), "data: must be at most 2,048 bytes without spaces"),
+        (Draft::new("hi").data(object(deep)), "data: must have at most 8 levels"),
+        (Draft::own("poll", "hi", object(json!({}))), "kind must be x- or xs-"),
+        (Draft::own("xs-vote", "hi", object(json!({}))), "body: must be empty: the kind is silent"),
+        (Draft { data: None, ..Draft::own("x-poll", "hi", object(json!({}))) }, "data: is missing"),
+    ] {
+        let refused = client.send_to("bob", draft).await.unwrap_err().to_string();
+        assert!(refused.starts_with(text), "{refused}");
+    }
+    let edited = Edited { data: Some(Some(object(long).into())), ..Edited::from("hi") };
+    assert_eq!(client.edit(&id, Seq::default(), edited).await.unwrap_err().code(), "too_large");
     let everybody = vec![UserId::parse(&"b".repeat(128)).unwrap(); 300];
     assert_eq!(client.presence(everybody).await.unwrap_err(), Error::TooLarge);
     assert!(outbox(&client).await.is_empty());

@@ -78,9 +78,7 @@ fn change(id: &ConversationId, number: u64, kind: Kind, target: u64, body: &str)
 fn queued(name: &str) -> Queued {
     let outgoing = Outgoing::Message {
         target: Target::Conversation(id("dm_ab")),
-        body: format!("unsent {name}"),
-        reply_to: None,
-        mentions: vec![],
+        draft: Draft::new(format!("unsent {name}")).data(serde_json::Map::from_iter([("of".to_owned(), name.into())])),
         media: None,
     };
     Queued { client_msg_id: ClientMsgId::parse(name).unwrap(), outgoing, made_at: Timestamp::default() }

@@ -8,6 +8,7 @@ import { PigeonholeError } from "./errors.ts";
 import {
   type AddResult,
   type ChannelsResult,
+  type Data,
   type DownloadResult,
   type HistoryResult,
   type InboxResult,
@@ -86,13 +87,14 @@ export class Actions {
     const info = infoOf(draft);
     const { sha256, parts } = await digestsOf(draft.blob);
     const sealed = await this.#encryption?.sealFile(draft.blob);
-    const { blob, kind, body = "", replyTo, mentions } = draft;
+    const { blob, kind, body = "", replyTo, mentions, data } = draft;
     return this.#queue({
       clientMsgId: uuid(),
       target,
       body,
       ...(replyTo === undefined ? {} : { replyTo }),
       ...(mentions === undefined ? {} : { mentions }),
+      ...(data === undefined ? {} : { data }),
       media: { source: { file: blob }, kind, ...info, sha256, ...(parts && { parts }), ...(sealed && { sealed }) },
     });
   }
@@ -146,12 +148,14 @@ export class Actions {
 
   /**
    * Changes the text of the user's own message with this `seq`. The edit uses the outbox as a message does, after all
-   * earlier requests to the same conversation.
+   * earlier requests to the same conversation. `data` replaces the message's data; `null` removes it; without it, the
+   * data stays.
    *
    * @throws As `send`. `stored` of the result throws `gone` if the message is deleted by then.
    */
-  edit(conversation: string, seq: number, body: string): Promise<Sent> {
-    return this.#request({ action: "edit", conversation_id: conversation, seq, body });
+  edit(conversation: string, seq: number, body: string, data?: Data | null): Promise<Sent> {
+    const said = { body, ...(data === undefined ? {} : { data }) };
+    return this.#request({ action: "edit", conversation_id: conversation, seq, ...said });
   }
 
   /**

@@ -25,7 +25,8 @@ interface Text {
   version: number;
   editedAt: string;
   body: string;
-  data?: Data;
+  /** The newest data, by an edit that may be older than the text. Without it, no known edit names any. */
+  set?: Version & { data?: Data };
   /** The `client_msg_id` of the target, as the author of an encrypted change names it. */
   targetId?: string;
 }
@@ -51,11 +52,9 @@ export function addChange(changes: Changes, entry: OpenedChange, viewer: string)
   const names = targetId === undefined ? {} : { targetId };
   // An edit without a version has no effect: its target is deleted.
   if (kind === "edit" && version !== undefined) {
-    edit(
-      changes,
-      { version, editedAt: sent_at, body, ...dataOf(entry), ...names },
-      epoch === undefined ? undefined : sender_id,
-    );
+    const at = { version, editedAt: sent_at };
+    const set = entry.keeps_data ? {} : { set: { ...at, ...dataOf(entry) } };
+    edit(changes, { ...at, body, ...set, ...names }, epoch === undefined ? undefined : sender_id);
   } else if (kind === "delete") {
     markDeleted(changes, sent_at, sender_id);
   } else if (kind === "reaction" && seq > changes.counted.asOf && !changes.deleted) {
@@ -97,8 +96,11 @@ function edit(changes: Changes, text: Text, by: string | undefined): void {
   const { sealed, deleted } = changes;
   const held = by === undefined ? changes.text : sealed?.[by];
   // The text of a deleted message is not kept, however late the text comes.
-  if (!deleted && (!held || isLater(text, held))) {
-    Object.assign(changes, by === undefined ? { text } : { sealed: { ...sealed, [by]: text } });
+  if (!deleted) {
+    const { set: _, ...newest } = !held || isLater(text, held) ? text : held;
+    const set = !held?.set || (text.set && isLater(text.set, held.set)) ? text.set : held.set;
+    const edited = { ...newest, ...(set ? { set } : {}) };
+    Object.assign(changes, by === undefined ? { text: edited } : { sealed: { ...sealed, [by]: edited } });
   }
 }
 
@@ -109,15 +111,19 @@ export function applied(changes: Changes, message: Message): Message {
     return emptied(message, deleted.at, deleted.by);
   }
   const { reactions: _, reactions_seq: __, ...rest } = message;
+  // The server has no data of an encrypted message, so all that is known of it is here.
+  let dataAt = message.epoch === undefined ? versionOf(message) : {};
   for (const edit of [text, sealed?.[message.sender_id]]) {
-    if (
-      edit &&
-      isOf(edit, message) &&
-      message.kind !== "sealed" &&
-      isLater(edit, { version: rest.version, editedAt: rest.edited_at })
-    ) {
+    if (!edit || !isOf(edit, message) || message.kind === "sealed") {
+      continue;
+    }
+    if (isLater(edit, versionOf(rest))) {
+      Object.assign(rest, { body: edit.body, version: edit.version, edited_at: edit.editedAt });
+    }
+    if (edit.set && isLater(edit.set, dataAt)) {
       delete rest.data;
-      Object.assign(rest, { body: edit.body, version: edit.version, edited_at: edit.editedAt, ...dataOf(edit) });
+      Object.assign(rest, dataOf(edit.set));
+      dataAt = edit.set;
     }
   }
   const reacted = changes.reacted.filter(([, step]) => isOf(step, message));
@@ -178,9 +184,9 @@ export function keepText(came: Message, held: Message): Message {
   if (came.kind === "sealed" && held.kind !== "sealed") {
     return held;
   }
-  const of = ({ version, edited_at }: Message) => ({ version, editedAt: edited_at });
   // Each version has one text. A former member gets an empty text if the message was changed after the member left.
-  const isKept = isLater(of(held), of(came)) || (!isLater(of(came), of(held)) && came.body === "");
+  const [known, other] = [versionOf(held), versionOf(came)];
+  const isKept = isLater(known, other) || (!isLater(other, known) && came.body === "");
   if (!isKept) {
     return came;
   }
@@ -249,8 +255,12 @@ function canonical(emoji: string | undefined): string | undefined {
 }
 
 interface Version {
-  version: number | undefined;
-  editedAt: string | undefined;
+  version?: number | undefined;
+  editedAt?: string | undefined;
+}
+
+function versionOf({ version, edited_at }: Message): Version {
+  return { version, editedAt: edited_at };
 }
 
 function isLater(one: Version, other: Version): boolean {

@@ -6,6 +6,7 @@ import type { ChatRow } from "./chat/row.ts";
 import type { At } from "./chat/window.ts";
 import type {
   AddResult,
+  Data,
   HistoryResult,
   JoinResult,
   LeaveResult,
@@ -65,7 +66,7 @@ export class Chat {
     return this.#views.find(of, () => new Roster(this.#views, of));
   }
 
-  /** Sends a text. */
+  /** Sends a text, or a message of the app's own kind. */
   send(draft: Draft): Promise<Sent> {
     return this.#actions.send(this.#target, draft);
   }
@@ -85,9 +86,9 @@ export class Chat {
     return this.#actions.forward(this.#target, message, draft);
   }
 
-  /** Changes the text of an own message. */
-  edit(seq: number, body: string): Promise<Sent> {
-    return this.#actions.edit(this.id, seq, body);
+  /** Changes the text of an own message, and its data: `null` removes it; without `data`, it stays. */
+  edit(seq: number, body: string, data?: Data | null): Promise<Sent> {
+    return this.#actions.edit(this.id, seq, body, data);
   }
 
   /** Deletes a message for all members: an own one, or another as an admin of the group. */

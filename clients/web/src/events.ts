@@ -61,9 +61,13 @@ export interface UnreadableMessage extends Message {
   unreadable?: Unreadable;
 }
 
-/** An opened edit or reaction. `target_id`: the `client_msg_id` of its target, as the author names it. */
+/**
+ * An opened edit or reaction. `target_id`: the `client_msg_id` of its target, as the author names it. `keeps_data`, also of
+ * an own edit: the request named no data, so the target keeps what it has.
+ */
 export interface OpenedChange extends Message {
   target_id?: string;
+  keeps_data?: true;
 }
 
 /** Returns why this device can't read an encrypted message. `undefined`: the entry is another, or was read. */

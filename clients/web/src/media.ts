@@ -1,7 +1,7 @@
 // The attachment of a message: its properties, its name and its digests.
 
 import { PigeonholeError } from "./errors.ts";
-import { type Attached, limits, type Media } from "./frames.ts";
+import { type Attached, type Data, limits, type Media } from "./frames.ts";
 
 export type MediaKind = "image" | "file" | "voice";
 
@@ -16,6 +16,8 @@ export interface MediaDraft {
   body?: string;
   replyTo?: number;
   mentions?: string[];
+  /** The app's own object. */
+  data?: Data;
   /** In pixels. An image must have both. */
   width?: number;
   height?: number;

@@ -7,6 +7,7 @@ import {
   type Conversation,
   type ConversationSettings,
   type CreateRequest,
+  type Data,
   type DeviceRequest1,
   type DrainResult,
   type GroupMember,
@@ -46,8 +47,11 @@ import type { Queued, QueuedMessage, StoringRequest, Target } from "./saved.ts";
 /**
  * The content of a message: its text, and optionally the message that it replies to and its mentions (`*`: all
  * members).
+ *
+ * `kind` is a kind of the app's own: `x-NAME`, or `xs-NAME`, which is silent and has an empty `body`. Apps that do not
+ * know `x-NAME` show its `body`. `data` is the app's own object, which an own kind needs.
  */
-export type Draft = string | { body: string; replyTo?: number; mentions?: string[] };
+export type Draft = string | { body: string; replyTo?: number; mentions?: string[]; kind?: string; data?: Data };
 
 /** The title of a group or a channel, and the rules for its members; for a channel also `join`. */
 export type GroupInfo = Pick<UpdateRequest, "title" | "history" | "post" | "add" | "join">;
@@ -123,18 +127,20 @@ export function targetOf(queued: Queued): Target | undefined {
 }
 
 /** Returns the kind of the message and its attachment, in the protocol's form. */
-export function carried({ media: upload }: Pick<QueuedMessage, "media">): Pick<SendRequest, "kind" | "media"> {
+export function carried(message: Pick<QueuedMessage, "kind" | "media">): Pick<SendRequest, "kind" | "media"> {
+  const { kind: own = "text", media: upload } = message;
   if (!upload) {
-    return { kind: "text" };
+    return { kind: own };
   }
   const { source: _, parts: __, sealed: ___, kind, media_id = "", ...info } = upload;
   return { kind, media: { media_id, ...info } };
 }
 
 /** A message's own fields, as the protocol writes them. */
-export function asSaid({ body, replyTo, mentions = [] }: Exclude<Draft, string>) {
+export function asSaid({ body, replyTo, mentions = [], data }: Exclude<Draft, string>) {
   return {
     body,
+    ...(data === undefined ? {} : { data }),
     ...(replyTo === undefined ? {} : { reply_to: replyTo }),
     ...(mentions.length === 0 ? {} : { mentions }),
   };
@@ -148,6 +154,11 @@ const MESSAGES = ["text", "image", "file", "voice"];
  */
 export function counts({ kind, silent }: Pick<Message, "kind" | "silent">): boolean {
   return MESSAGES.includes(kind) || kind.startsWith("x-") || (kind === "sealed" && !silent);
+}
+
+/** Returns whether a delete can be about the entry. An edit or a reaction can't be about a silent one. */
+export function isTarget(message: Pick<Message, "kind" | "silent">): boolean {
+  return counts(message) || message.kind.startsWith("xs-");
 }
 
 /** Returns whether the entry changes another one, its target. */
@@ -253,6 +264,12 @@ export function checkQueued(queued: Queued): void {
     throw new PigeonholeError("bad_request", "title: is missing; name a title, history, post, add or join");
   }
   checkChannel(request);
+  if ("body" in queued && queued.kind !== undefined) {
+    checkOwn(queued.kind, queued);
+  }
+  if ((request.action === "send" || request.action === "edit") && request.data) {
+    checkData(request.data, request.body);
+  }
   if (request.action === "create") {
     checkUsers("members", request.members, 0, limits.GROUP_CHANGE_MEMBERS_MAX);
   } else if (request.action === "add") {
@@ -263,6 +280,41 @@ export function checkQueued(queued: Queued): void {
       throw new PigeonholeError("too_large", "mentions: must be at most 3 KiB once written as JSON");
     }
   }
+}
+
+/** Checks a message of a kind of the app's own. */
+function checkOwn(kind: string, { body, data, media }: QueuedMessage): void {
+  if (!/^xs?-[a-z0-9.-]{1,29}$/.test(kind)) {
+    throw new PigeonholeError("bad_request", "kind: must be x- or xs-, and a name of 1 to 29 of a-z0-9.-");
+  }
+  if (kind.startsWith("xs-") && body !== "") {
+    throw new PigeonholeError("bad_request", "body: must be empty: the kind is silent");
+  }
+  if (!data) {
+    throw new PigeonholeError("bad_request", "data: is missing");
+  }
+  if (media) {
+    throw new PigeonholeError("bad_request", "media: must be left out of a message of an own kind");
+  }
+}
+
+function checkData(data: Data, body: string): void {
+  if (typeof data !== "object" || Array.isArray(data)) {
+    throw new PigeonholeError("bad_request", "data: must be an object");
+  }
+  if (levels(data) > limits.DATA_LEVELS_MAX) {
+    throw new PigeonholeError("bad_request", `data: must have at most ${limits.DATA_LEVELS_MAX} levels`);
+  }
+  const length = bytes(JSON.stringify(data));
+  if (length > limits.DATA_BYTES_MAX || length + bytes(JSON.stringify(body)) > limits.BODY_JSON_BYTES_MAX) {
+    const form = "at most 2,048 bytes without spaces, and together with body at most 24 KiB of JSON";
+    throw new PigeonholeError("too_large", `data: must be ${form}`);
+  }
+}
+
+function levels(value: unknown): number {
+  const inner = typeof value === "object" && value !== null ? Object.values(value) : undefined;
+  return inner ? 1 + Math.max(0, ...inner.map(levels)) : 0;
 }
 
 /** Returns what the request changes. */

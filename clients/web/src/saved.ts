@@ -1,6 +1,6 @@
 // The data that survives a reload: the requests without a reply, and the mark of each conversation.
 
-import type { Request } from "./frames.ts";
+import type { Data, Request } from "./frames.ts";
 import type { Digests, MediaInfo, MediaKind } from "./media.ts";
 
 /** The recipient of a message: a user, whose direct conversation the first message creates, or a known conversation. */
@@ -34,6 +34,10 @@ export interface QueuedMessage {
   replyTo?: number;
   /** The mentioned users, or `*`: all members. */
   mentions?: string[];
+  /** A kind of the app's own. Without it: a text, or the kind of the attachment. */
+  kind?: string;
+  /** The app's own object. */
+  data?: Data;
   /** The attachment. */
   media?: Upload;
   /** When the user wrote it, by this device's clock. The client sets it. */
@@ -130,12 +134,14 @@ export function isQueued(queued: unknown): queued is Queued {
   if (!isObject(queued) || typeof queued.clientMsgId !== "string") {
     return false;
   }
-  const { request, target, body, replyTo, mentions } = queued;
+  const { request, target, body, replyTo, mentions, kind = "", data = {} } = queued;
   if (isObject(request)) {
     return typeof request.action === "string";
   }
   const isMessage = isObject(target) && typeof body === "string" && isListOfText(mentions ?? []);
-  return isMessage && (replyTo === undefined || Number.isSafeInteger(replyTo));
+  return (
+    isMessage && typeof kind === "string" && isObject(data) && (replyTo === undefined || Number.isSafeInteger(replyTo))
+  );
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -23,8 +23,19 @@ import {
   type System,
 } from "./frames.ts";
 import { type Marks, Members, type Readers } from "./members.ts";
-import { counts, happened, kindOf, names, type Receipt, type ReceiptKind, type Side, turnOf } from "./protocol.ts";
-import type { Queued, QueuedRequest, Upload } from "./saved.ts";
+import {
+  carried,
+  counts,
+  happened,
+  isTarget,
+  kindOf,
+  names,
+  type Receipt,
+  type ReceiptKind,
+  type Side,
+  turnOf,
+} from "./protocol.ts";
+import type { Queued, QueuedMessage, QueuedRequest, Upload } from "./saved.ts";
 import { allWithin, covered, joined } from "./spans.ts";
 import type { Span, Window } from "./store/types.ts";
 
@@ -79,7 +90,7 @@ export type Place =
   | { type: "message"; message: Message; tick: StoredTick | undefined; unread: number | undefined }
   | { type: "unreadable"; message: Message; why: Unreadable; unread: number | undefined }
   /** An entry of an app's own kind. */
-  | { type: "unsent"; unsent: Unsent; body: string; replyTo: number | undefined };
+  | { type: "unsent"; unsent: Unsent; message: QueuedMessage };
 
 /** An own message or change that is not stored. */
 export interface Unsent {
@@ -191,7 +202,7 @@ export class Timeline {
    * after a start. A change of the group is not shown before it is stored.
    */
   queued(queued: Queued, at = queued.madeAt ?? new Date(0).toISOString()): void {
-    const isShown = "body" in queued || targetSeq(queued) !== undefined;
+    const isShown = "body" in queued ? counts(carried(queued)) : targetSeq(queued) !== undefined;
     if (isShown && !this.hasUnsent(queued.clientMsgId) && !this.#stored.has(queued.clientMsgId)) {
       this.#unsent.push({ queued, at });
     }
@@ -228,8 +239,8 @@ export class Timeline {
   reacted({ clientMsgId, request }: Omit<ReactedEvent, "type">): void {
     const wanted = this.#unsent.find(({ queued }) => queued.clientMsgId === clientMsgId)?.at;
     this.settled(clientMsgId);
-    const message = this.#content(request.seq);
-    if (message) {
+    const message = this.#at(request.seq);
+    if (message && isTarget(message)) {
       const changes = this.#changesOf(request.seq);
       if (request.action === "delete") {
         markDeleted(changes, wanted ?? message.sent_at, this.#userId);
@@ -370,10 +381,10 @@ export class Timeline {
           break;
         }
         case "unsent": {
-          const { unsent, body, replyTo } = place;
-          const { queued, at, error } = unsent;
+          const { unsent, message } = place;
+          const { at, error } = unsent;
           turn(at);
-          const media = "body" in queued ? queued.media : undefined;
+          const { body, replyTo, media } = message;
           const tick = error === undefined ? "waiting" : "failed";
           entries.push({ type: "unsent", unsent, body, tick, quote: this.quote(replyTo), media });
         }
@@ -412,11 +423,18 @@ export class Timeline {
     }
     for (const unsent of to === undefined ? this.#unsent : []) {
       if ("body" in unsent.queued) {
-        const { body, replyTo } = unsent.queued;
-        places.push({ type: "unsent", unsent, body, replyTo });
+        places.push({ type: "unsent", unsent, message: unsent.queued });
       }
     }
     return places;
+  }
+
+  /** Returns the silent entries of own kinds that reply to a message, in order, as far as known. @internal */
+  signals(): Message[] {
+    return this.#held.filter((message) => {
+      const isSignal = !counts(message) && isTarget(message) && message.deleted_at === undefined;
+      return isSignal && message.reply_to !== undefined;
+    });
   }
 
   /** Returns the `seq` of each stored entry that `places` has, in order. @internal */
@@ -663,7 +681,7 @@ export class Timeline {
     }
     this.#spans = joined({ from: seq, to: seq }, this.#spans);
     const wasClosed = entry.system !== undefined && this.isClosed();
-    if (counts(entry)) {
+    if (isTarget(entry)) {
       this.#takeMessage(entry, isOfPage);
     } else {
       this.#change(entry);
@@ -706,8 +724,8 @@ export class Timeline {
     if (target_seq !== undefined) {
       const changes = this.#changesOf(target_seq);
       addChange(changes, entry, this.#userId);
-      const target = this.#content(target_seq);
-      if (target) {
+      const target = this.#at(target_seq);
+      if (target && isTarget(target)) {
         this.#hold(applied(changes, target));
       }
     }

@@ -1,7 +1,7 @@
 // Items and rows, as the scripts write them.
 
 import { expect } from "vitest";
-import type { Item, MessageItem, Progress } from "../src/chat/item.ts";
+import type { Item, MessageItem, Progress, Signal } from "../src/chat/item.ts";
 import type { ChatRow } from "../src/chat/row.ts";
 
 const words = (...all: (string | number | false | undefined)[]) =>
@@ -35,13 +35,19 @@ function briefMessage({ senderId, progress, editedAt, body, deletedBy, reactions
   return words(
     progress ? briefProgress(progress) : senderId,
     item.kind.startsWith("x-") && item.kind,
+    item.data && JSON.stringify(item.data),
     editedAt !== undefined && `edited ${body}`,
     deletedBy !== undefined && `deleted by ${deletedBy}`,
     each.length > 0 && `with ${each.join("+")}`,
     reply && briefReply(reply),
+    item.signals.length > 0 && `signals ${item.signals.map(briefSignal).join("+")}`,
     item.isChanging && "changing",
     refused && words("refused", refused.code, again(refused.canHelp)),
   );
+}
+
+function briefSignal({ senderId, data }: Signal): string {
+  return `${senderId}:${JSON.stringify(data)}`;
 }
 
 function briefReply({ seq, message }: NonNullable<MessageItem["reply"]>): string {

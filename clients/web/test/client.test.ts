@@ -159,7 +159,7 @@ it("keeps changes as it keeps messages, sends them in the same lane, and tells e
   const entries = told.map(({ message_id: _, sent_at: __, client_msg_id: ___, sender_id, ...entry }) => entry);
   expect(entries).toEqual([
     { ...target, seq: 5, kind: "text", body: "an answer", reply_to: 4 },
-    { ...target, seq: 6, kind: "edit", body: "better", target_seq: 3, version: 2 },
+    { ...target, seq: 6, kind: "edit", body: "better", target_seq: 3, keeps_data: true, version: 2 },
     { ...target, seq: 7, kind: "reaction", body: "", target_seq: 4, emoji: "👍" },
     { ...target, seq: 8, kind: "reaction", body: "", target_seq: 4 },
     { ...target, seq: 9, kind: "delete", body: "", target_seq: 2 },
@@ -239,6 +239,10 @@ it("refuses at once what the server would refuse of a group", async () => {
     [client.update("gr_ab", {}), "title"],
     [client.send(to, { body: "hi", mentions: many(21) }), "mentions"],
     [client.send(to, "🙂".slice(0, 1)), "body"],
+    [client.send(to, { body: "hi", kind: "poll", data: {} }), "kind"],
+    [client.send(to, { body: "hi", kind: "x-poll" }), "data"],
+    [client.send(to, { body: "hi", kind: "xs-vote", data: {} }), "body"],
+    [client.send(to, { body: "hi", data: { a: { b: { c: { d: { e: { f: { g: { h: {} } } } } } } } } }), "data"],
     [client.create({ title: "🙂".slice(0, 1), members: [] }), "title"],
     [client.react("gr_ab", 1, "🙂".slice(1)), "emoji"],
   ];
@@ -247,6 +251,12 @@ it("refuses at once what the server would refuse of a group", async () => {
   }
   const long = many(20).map((id) => id.padEnd(128, "\\"));
   await expect(client.send(to, { body: "hi", mentions: long })).rejects.toMatchObject({ code: "too_large" });
+  for (const asked of [
+    client.send(to, { body: "hi", data: { x: "y".repeat(2_041) } }),
+    client.edit("gr_ab", 1, "hi", { x: "y".repeat(2_041) }),
+  ]) {
+    await expect(asked).rejects.toMatchObject({ code: "too_large", message: expect.stringContaining("data: ") });
+  }
   expect(client.outbox).toEqual([]);
   await client.create({ title: "語".repeat(64), members: many(50) });
   await client.send(to, { body: "hi", mentions: ["*"] });

@@ -124,7 +124,7 @@ export function comparable(request: Json): string {
  * edit: {…}}`.
  */
 export function queuedOf(script: Step): Queued {
-  const { client_msg_id, body, reply_to: replyTo, mentions, media, ...rest } = script;
+  const { client_msg_id, body, reply_to: replyTo, mentions, media, kind, data, ...rest } = script;
   const action = Object.keys(rest).find((name) => typeof rest[name] === "object");
   const { [action ?? ""]: what, conversation_id, ...to } = rest;
   const target = { ...to, ...without({ conversation_id }) };
@@ -132,7 +132,7 @@ export function queuedOf(script: Step): Queued {
     const request = { action, client_msg_id, ...(action === "create" ? {} : target), ...what };
     return { clientMsgId: client_msg_id, request } as Queued;
   }
-  return { clientMsgId: client_msg_id, target, body, ...without({ replyTo, mentions, media }) } as Queued;
+  return { clientMsgId: client_msg_id, target, body, ...without({ replyTo, mentions, media, kind, data }) } as Queued;
 }
 
 export function queuedAsWritten(queued: Queued): Json {

@@ -266,6 +266,40 @@ it("edits and reactions leave sealed too, and name the author's id of their targ
   expect(frame).toMatchObject({ action: "send", kind: "sealed", silent: true, body: sealedAs("reaction", "", fields) });
 });
 
+it("own kinds and data are inside of what is sealed, and an own edit says what it does to the data", () => {
+  const { session } = chatting();
+  const poll = { kind: "x-poll", body: "Tea?", data: { options: 2 } };
+  session.keep({ clientMsgId: "m1", target: { to: "bob" }, ...poll }, undefined, 0);
+  const sent = turn(session);
+  const body = sealedAs("x-poll", "Tea?", { data: { options: 2 } });
+  expect(sent.frames).toMatchObject([{ action: "send", kind: "sealed", body }]);
+  reply(session, idOf(sent, "send"), stored(2));
+  const stored2 = turn(session);
+  expect(stored2.told).toMatchObject([{ type: "message", message: { seq: 2, ...poll } }]);
+  for (const [at, data] of [
+    [3, undefined],
+    [4, { options: 3 }],
+    [5, null],
+  ] as const) {
+    const said = { body: `tea ${at}`, ...(data === undefined ? {} : { data }) };
+    const request = { action: "edit", conversation_id: ID, client_msg_id: `e${at}`, seq: 2, ...said } as const;
+    session.keep({ clientMsgId: `e${at}`, request }, undefined, 0);
+    const [load] = turn(session).outputs.filter((output) => output.do === "load");
+    const found = { messages: [entry(2, { client_msg_id: "m1" })], spans: [{ from: 1, to: at - 1 }] };
+    const number = load?.do === "load" ? load.load : 0;
+    session.loaded(number, { found: "window", window: found, members: [], places: new Map() }, 0);
+    const step = turn(session);
+    const fields = { to: { seq: 2, client_msg_id: "m1" }, ...(data === undefined ? {} : { data }) };
+    const sealed = sealedAs("edit", said.body, fields);
+    expect(step.frames).toMatchObject([{ action: "send", kind: "sealed", body: sealed }]);
+    reply(session, idOf(step, "send"), stored(at));
+    const told = turn(session).told.flatMap((event) => (event.type === "message" ? [event.message] : []));
+    const kept = data === undefined ? { keeps_data: true } : data ? { data } : {};
+    expect(told).toEqual([expect.objectContaining({ kind: "edit", target_seq: 2, body: said.body, ...kept })]);
+    expect(told.map((message) => "keeps_data" in message)).toEqual([data === undefined]);
+  }
+});
+
 it("nothing of a plain group, a service or a delete is sealed", () => {
   const { session } = chatting();
   session.store({ row: rowOf(GROUP, {}) });

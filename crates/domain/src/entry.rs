@@ -580,6 +580,7 @@ impl Entry {
             welcome: None,
             tree: None,
             target_id: None,
+            keeps_data: false,
             removes: vec![],
         };
         let is_below = |target: Seq| target < sight.first;

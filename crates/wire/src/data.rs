@@ -19,18 +19,18 @@ impl Data {
     pub(crate) fn parse(fields: &Fields, body: &str) -> Result<Option<Self>, Refusal> {
         let Some(value) = fields.get("data") else { return Ok(None) };
         let object = value.as_object().ok_or_else(|| fields.wrong("data", "must be an object"))?;
-        if levels(value) > DATA_LEVELS_MAX {
-            return Err(fields.wrong("data", format!("must have at most {DATA_LEVELS_MAX} levels")));
-        }
-        let data = Self(object.clone().into_iter().map(|(key, value)| (key, of_doubles(value))).collect());
+        let data = Self::from(object.clone());
         data.check(body).map(|()| Some(data))
     }
 
-    /// Checks its length, alone and with the body of the same message.
+    /// Checks its levels and its length, alone and with the body of the same message.
     ///
     /// # Errors
-    /// `too_large`.
+    /// `bad_request` or `too_large`.
     pub fn check(&self, body: &str) -> Result<(), Refusal> {
+        if 1 + self.0.values().map(levels).max().unwrap_or_default() > DATA_LEVELS_MAX {
+            return Err(Refusal::bad_request("data", format!("must have at most {DATA_LEVELS_MAX} levels")));
+        }
         let bytes = self.to_text().len();
         if bytes <= DATA_BYTES_MAX && json_bytes(body) + bytes <= BODY_JSON_BYTES_MAX {
             return Ok(());
@@ -54,6 +54,12 @@ impl Data {
 
     pub fn as_object(&self) -> &Map<String, Value> {
         &self.0
+    }
+}
+
+impl From<Map<String, Value>> for Data {
+    fn from(object: Map<String, Value>) -> Self {
+        Self(object.into_iter().map(|(key, value)| (key, of_doubles(value))).collect())
     }
 }
 

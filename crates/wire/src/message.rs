@@ -107,6 +107,11 @@ pub struct Message {
     /// has it.
     #[serde(skip)]
     pub target_id: Option<Box<ClientMsgId>>,
+    /// In a client, of an own or an opened edit: the request named no data, so the target keeps what it has. No frame has
+    /// it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub keeps_data: bool,
 }
 
 impl Message {
@@ -149,6 +154,7 @@ impl Message {
             welcome: None,
             tree: None,
             target_id: None,
+            keeps_data: false,
             removes: vec![],
         }
     }
@@ -229,6 +235,7 @@ mod tests {
             welcome: None,
             tree: None,
             target_id: None,
+            keeps_data: false,
             removes: vec![],
         };
         assert!(body_fits(&message.body));

@@ -613,15 +613,15 @@ impl Chat {
                 Place::Message { message, tick, .. } => {
                     line = Some(of_message(&self.timeline.foreseen(message), tick.map(Progress::stored)));
                 }
-                Place::Unsent { unsent, body, .. } => {
+                Place::Unsent { unsent, draft } => {
                     let before = line.as_ref().map(|line| line.at);
                     if unsent.error.is_none() || before <= Some(unsent.queued.made_at) {
                         line = Some(Line {
                             seq: None,
                             sender_id: me.clone(),
                             at: before.map_or(unsent.queued.made_at, |before| before.max(unsent.queued.made_at)),
-                            kind: unsent.queued.outgoing.upload().map_or(Kind::Text, |upload| upload.kind.clone()),
-                            text: preview(body),
+                            kind: unsent.queued.outgoing.kind().unwrap_or(Kind::Text),
+                            text: preview(&draft.body),
                             is_deleted: false,
                             event: None,
                             progress: Some(Progress::unsent(unsent)),

@@ -85,6 +85,9 @@ pub struct MessageItem {
     /// The app's own data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Data>,
+    /// The silent entries of the app's own kinds that reply to the message, oldest first, as far as the view has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub signals: Vec<Signal>,
     /// The attachment of a stored message.
     pub media: Option<Box<Media>>,
     /// The file of the attachment on this device, once it has been downloaded.
@@ -112,6 +115,27 @@ pub struct MessageItem {
     pub refused: Option<Refused>,
     /// The place in a run of messages by one user.
     pub run: Run,
+}
+
+/// A silent entry of an app's own kind that replies to a message, such as a vote.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Signal {
+    /// Its number.
+    pub seq: Seq,
+    /// The author.
+    pub sender_id: UserId,
+    /// The kind: `xs-` and the app's name of it.
+    pub kind: Kind,
+    /// The app's own data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Data>,
+}
+
+impl Signal {
+    pub(crate) fn of(message: &Message) -> Self {
+        let (sender_id, kind, data) = (message.sender_id.clone(), message.kind.clone(), message.data.clone());
+        Self { seq: message.seq, sender_id, kind, data }
+    }
 }
 
 /// The target of a reply.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use serde::Serialize;
 use wire::{Attached, ConversationId, HistoryResult, Kind, Message, Seq, Side, Timestamp, UserId};
 
-use super::item::{Content, Item, MessageItem, Progress, Refused, Reply, Run, can_help};
+use super::item::{Content, Item, MessageItem, Progress, Refused, Reply, Run, Signal, can_help};
 use super::kept;
 use super::window::{At, PAGE, Window};
 use super::zone::Zone;
-use crate::saved::{Outgoing, Queued};
+use crate::group::Draft;
+use crate::saved::Queued;
 use crate::timeline::Place;
 use crate::{Event, Moment, Tick, Timeline, Unsent, store};
 
@@ -29,7 +30,7 @@ use crate::{Event, Moment, Tick, Timeline, Unsent, store};
 /// let mut view = Messages::new(me, id, At::FirstUnread, Zone::default());
 /// // With a store: `view.timeline_mut().row(…)`, and `queued(…)` for each request of the outbox.
 /// let target = Target::User(UserId::parse("bob")?);
-/// let outgoing = Outgoing::Message { target, body: "hi".into(), reply_to: None, mentions: vec![], media: None };
+/// let outgoing = Outgoing::message(target, "hi".into(), None);
 /// let made_at = Timestamp::from_millis(1_763_632_800_000);
 /// view.timeline_mut().queued(Queued { client_msg_id: ClientMsgId::parse("7b0e")?, outgoing, made_at });
 ///
@@ -305,6 +306,10 @@ impl Messages {
 
     fn items(&self) -> Vec<Item> {
         let mut list = List { zone: &self.zone, items: Vec::new(), day: None, keys: BTreeSet::new() };
+        let mut signals: BTreeMap<Seq, Vec<Signal>> = BTreeMap::new();
+        for (seq, message) in self.timeline.signals() {
+            signals.entry(seq).or_default().push(Signal::of(message));
+        }
         // Before the window opens, only what is not sent is shown.
         let (from, to) = self.window.as_ref().map_or((Seq::MAX, None), Window::bounds);
         for place in self.timeline.places(from, to) {
@@ -323,7 +328,7 @@ impl Messages {
                     if let Some(count) = unread {
                         list.push("u".to_owned(), Content::Unread { count });
                     }
-                    let item = self.stored(message, tick);
+                    let item = self.stored(message, tick, signals.remove(&message.seq).unwrap_or_default());
                     let own = item.client_msg_id.as_ref().map(|id| format!("c{id}"));
                     // The server may have stored one id twice, long after each other.
                     let key = own.filter(|key| !list.keys.contains(key)).unwrap_or_else(|| format!("s{}", message.seq));
@@ -338,9 +343,9 @@ impl Messages {
                     let content = Content::Unreadable { seq, sender_id: sender_id.clone(), at, why };
                     list.push(format!("s{seq}"), content);
                 }
-                Place::Unsent { unsent, body, reply_to } => {
+                Place::Unsent { unsent, draft } => {
                     list.day(unsent.queued.made_at);
-                    let item = self.unsent(unsent, body, reply_to);
+                    let item = self.unsent(unsent, draft.clone());
                     list.push(format!("c{}", unsent.queued.client_msg_id), Content::Message(Box::new(item)));
                 }
             }
@@ -348,7 +353,7 @@ impl Messages {
         list.with_runs()
     }
 
-    fn stored(&self, message: &Message, tick: Option<Tick>) -> MessageItem {
+    fn stored(&self, message: &Message, tick: Option<Tick>, signals: Vec<Signal>) -> MessageItem {
         let (seq, refused) = (message.seq, self.timeline.refused(message.seq));
         let message = self.timeline.foreseen(message).into_owned();
         let is_own = tick.is_some();
@@ -360,6 +365,7 @@ impl Messages {
             kind: message.kind,
             body: message.body,
             data: message.data,
+            signals,
             path: message.media.as_ref().and_then(|_| self.places.get(&seq).cloned()),
             media: message.media.as_deref().and_then(Attached::clear).cloned().map(Box::new),
             upload: None,
@@ -379,23 +385,23 @@ impl Messages {
         }
     }
 
-    fn unsent(&self, unsent: &Unsent, body: &str, reply_to: Option<Seq>) -> MessageItem {
+    fn unsent(&self, unsent: &Unsent, draft: Draft) -> MessageItem {
         let Queued { client_msg_id, outgoing, made_at } = &unsent.queued;
         let upload = outgoing.upload();
-        let mentions = if let Outgoing::Message { mentions, .. } = outgoing { mentions.clone() } else { vec![] };
         MessageItem {
             seq: None,
             client_msg_id: Some(client_msg_id.clone()),
             sender_id: self.me.clone(),
             at: *made_at,
-            kind: upload.map_or(Kind::Text, |upload| upload.kind.clone()),
-            body: body.to_owned(),
-            data: None,
+            kind: outgoing.kind().unwrap_or(Kind::Text),
+            body: draft.body,
+            data: draft.data,
+            signals: vec![],
             media: None,
             path: None,
             upload: upload.cloned().map(Box::new),
-            mentions,
-            reply: self.reply(reply_to),
+            mentions: draft.mentions,
+            reply: self.reply(draft.reply_to),
             edited_at: None,
             deleted_by: None,
             reactions: vec![],

@@ -33,6 +33,11 @@ fn connecting() {
 }
 
 #[test]
+fn data() {
+    play_file("data");
+}
+
+#[test]
 fn groups() {
     play_file("groups");
 }
@@ -92,6 +97,7 @@ fn all_files_are_played() {
             "channels",
             "chat",
             "connecting",
+            "data",
             "groups",
             "media",
             "receiving",

@@ -9,6 +9,7 @@ use wire::{
 };
 
 use super::reading::readable;
+use crate::group::Draft;
 use crate::saved::{Outgoing, Queued};
 
 /// Returns the request to send to the server. `sealed`: what leaves in place of the content. `keys`: the commit of a change
@@ -31,11 +32,11 @@ pub(super) fn action(queued: &Queued, sealed: Option<&Sealed>, keys: Option<&Rek
             frank: sealed.frank.clone().map(Box::new),
         });
     }
+    let kind = outgoing.kind().unwrap_or(Kind::Text);
     match outgoing {
-        Outgoing::Message { target, body, reply_to, mentions, media } => {
-            let kind = media.as_ref().map_or(Kind::Text, |upload| upload.kind.clone());
+        Outgoing::Message { target, draft: Draft { body, reply_to, mentions, data, .. }, media } => {
             let media = media.and_then(|upload| upload.media()).map(Attached::Clear).map(Box::new);
-            let (data, epoch, silent, frank) = (None, None, false, None);
+            let (epoch, silent, frank) = (None, false, None);
             Action::Send(SendRequest {
                 target,
                 client_msg_id,
@@ -73,14 +74,21 @@ pub(super) struct Plaintext {
 pub(super) fn plaintext(outgoing: &Outgoing) -> Option<Plaintext> {
     let mut fields = Map::new();
     let (kind, body, refers_to) = match outgoing {
-        Outgoing::Message { body, reply_to, mentions, media, .. } => {
-            let kind = media.as_ref().map_or(Kind::Text, |upload| upload.kind.clone());
+        Outgoing::Message { draft: Draft { body, reply_to, mentions, data, .. }, .. } => {
             if !mentions.is_empty() {
                 fields.insert("mentions".to_owned(), json!(mentions));
             }
-            (kind, body.clone(), reply_to.map(|seq| ("reply_to", seq)))
+            if let Some(data) = data {
+                fields.insert("data".to_owned(), json!(data));
+            }
+            (outgoing.kind().unwrap_or(Kind::Text), body.clone(), reply_to.map(|seq| ("reply_to", seq)))
         }
-        Outgoing::Request(Action::Edit(request)) => (Kind::Edit, request.body.clone(), Some(("to", request.seq))),
+        Outgoing::Request(Action::Edit(request)) => {
+            if let Some(data) = &request.data {
+                fields.insert("data".to_owned(), json!(data));
+            }
+            (Kind::Edit, request.body.clone(), Some(("to", request.seq)))
+        }
         Outgoing::Request(Action::React(request)) => {
             fields.insert("emoji".to_owned(), json!(request.emoji));
             (Kind::Reaction, String::new(), Some(("to", request.seq)))
@@ -138,14 +146,19 @@ pub(super) fn becomes_entry_in_channel(outgoing: &Outgoing) -> bool {
 pub(super) fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, sender_id: UserId) -> Message {
     let SendResult { conversation_id, seq, message_id, sent_at, version, .. } = stored;
     let target_seq = queued.outgoing.target_seq();
-    let (mut mentions, mut media, mut happened) = (vec![], None, None);
+    let (mut mentions, mut media, mut data, mut happened) = (vec![], None, None, None);
+    let keeps_data = matches!(&queued.outgoing, Outgoing::Request(Action::Edit(EditRequest { data: None, .. })));
+    let kind = queued.outgoing.kind().unwrap_or(Kind::Text);
     let (kind, body, reply_to, emoji) = match queued.outgoing {
-        Outgoing::Message { body, reply_to, mentions: named, media: upload, .. } => {
-            mentions = named;
+        Outgoing::Message { draft, media: upload, .. } => {
+            (mentions, data) = (draft.mentions, draft.data);
             media = upload.as_ref().and_then(|upload| upload.media()).map(Attached::Clear).map(Box::new);
-            (upload.map_or(Kind::Text, |upload| upload.kind), body, reply_to, None)
+            (kind, draft.body, draft.reply_to, None)
         }
-        Outgoing::Request(Action::Edit(EditRequest { body, .. })) => (Kind::Edit, body, None, None),
+        Outgoing::Request(Action::Edit(EditRequest { body, data: edited, .. })) => {
+            data = edited.flatten();
+            (Kind::Edit, body, None, None)
+        }
         Outgoing::Request(Action::Delete(_)) => (Kind::Delete, String::new(), None, None),
         Outgoing::Request(Action::React(ReactRequest { emoji, .. })) => (Kind::Reaction, String::new(), None, emoji),
         Outgoing::Request(action) => {
@@ -163,7 +176,7 @@ pub(super) fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, 
         sent_at,
         client_msg_id: Some(queued.client_msg_id),
         media,
-        data: None,
+        data,
         reply_to,
         version,
         edited_at: None,
@@ -184,6 +197,7 @@ pub(super) fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, 
         welcome: None,
         tree: None,
         target_id: None,
+        keeps_data,
         removes: vec![],
     }
 }

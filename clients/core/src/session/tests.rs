@@ -97,8 +97,7 @@ fn a_body_may_be_as_long_as_the_server_allows() {
     let now = Moment::default();
     let mut core = online(now);
     let (client_msg_id, target) = (ClientMsgId::parse("a").unwrap(), Target::User(user("bob")));
-    let outgoing =
-        Outgoing::Message { target, body: "x".repeat(BODY_BYTES_MAX), reply_to: None, mentions: vec![], media: None };
+    let outgoing = Outgoing::Message { target, draft: "x".repeat(BODY_BYTES_MAX).into(), media: None };
     let what = Ask::Keep(Queued { client_msg_id, outgoing, made_at: Timestamp::default() });
     let outputs = core.turn(vec![Input::Ask { ask: 1, what }], now, Timestamp::default()).outputs;
     assert!(matches!(&outputs[..], [Output::Send { text, .. }] if text.len() > BODY_BYTES_MAX), "{outputs:?}");

@@ -47,11 +47,21 @@ struct Text {
     version: u64,
     edited_at: Timestamp,
     body: String,
+    /// The newest data. `None`: no known edit names any, so the message keeps its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    data: Option<Data>,
+    set: Option<Set>,
     /// The `client_msg_id` of the target, as the author of an encrypted change names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     target_id: Option<Box<ClientMsgId>>,
+}
+
+/// The data by an edit, which may be older than the text.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+struct Set {
+    version: u64,
+    edited_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    data: Option<Data>,
 }
 
 /// Returns whether an encrypted change is one of this message. The server says which `seq` the message has, and could say
@@ -67,9 +77,9 @@ impl Changes {
             Kind::Edit => {
                 if let Some(version) = entry.version {
                     let by = entry.epoch.map(|_| &entry.sender_id);
-                    let (body, data) = (entry.body.clone(), entry.data.clone());
                     let (edited_at, target_id) = (entry.sent_at, entry.target_id.clone());
-                    self.edit(Text { version, edited_at, body, data, target_id }, by);
+                    let set = (!entry.keeps_data).then(|| Set { version, edited_at, data: entry.data.clone() });
+                    self.edit(Text { version, edited_at, body: entry.body.clone(), set, target_id }, by);
                 }
             }
             Kind::Delete => self.delete(entry.sent_at, entry.sender_id.clone()),
@@ -111,16 +121,20 @@ impl Changes {
 
     /// `sealed_by`: the user who wrote an encrypted edit.
     fn edit(&mut self, text: Text, sealed_by: Option<&UserId>) {
-        let is_newer = |held: &Text| (text.version, text.edited_at) > (held.version, held.edited_at);
-        let held = sealed_by.map_or(self.text.as_ref(), |by| self.sealed.get(by));
         // The text of a deleted message is not kept, however late the text comes.
-        if self.deleted.is_some() || !held.is_none_or(is_newer) {
+        if self.deleted.is_some() {
             return;
         }
-        match sealed_by {
-            Some(by) => drop(self.sealed.insert(by.clone(), text)),
-            None => self.text = Some(text),
+        let held = match sealed_by {
+            Some(by) => self.sealed.entry(by.clone()).or_insert_with(|| text.clone()),
+            None => self.text.get_or_insert_with(|| text.clone()),
+        };
+        let at = |set: &Option<Set>| set.as_ref().map(|set| (set.version, set.edited_at));
+        let set = if at(&text.set) > at(&held.set) { text.set.clone() } else { held.set.clone() };
+        if (text.version, text.edited_at) > (held.version, held.edited_at) {
+            *held = text;
         }
+        held.set = set;
     }
 
     pub(crate) fn delete(&mut self, at: Timestamp, by: UserId) {
@@ -139,14 +153,21 @@ impl Changes {
         }
         let sealed = self.sealed.get(&message.sender_id).filter(|text| is_of(text.target_id.as_deref(), message));
         let texts = [self.text.as_ref(), sealed].into_iter().flatten();
-        if let Some(Text { version, edited_at, body, data, .. }) =
-            texts.max_by_key(|text| (text.version, text.edited_at))
+        // The server has no data of an encrypted message, so all that is known of it is here.
+        let is_new = |at| message.epoch.is_some() || Some(at) > message.version.zip(message.edited_at);
+        let sets =
+            texts.clone().filter_map(|text| text.set.as_ref()).filter(|set| is_new((set.version, set.edited_at)));
+        if message.kind != Kind::Sealed
+            && let Some(set) = sets.max_by_key(|set| (set.version, set.edited_at))
+        {
+            message.data.clone_from(&set.data);
+        }
+        if let Some(Text { version, edited_at, body, .. }) = texts.max_by_key(|text| (text.version, text.edited_at))
             && message.kind != Kind::Sealed
             && (Some(*version), Some(*edited_at)) > (message.version, message.edited_at)
         {
             (message.version, message.edited_at) = (Some(*version), Some(*edited_at));
             message.body.clone_from(body);
-            message.data.clone_from(data);
         }
         message.reactions_seq = self.reactions.keys().next_back().copied().or(self.page.0);
         message.reactions = self.reactions(message);

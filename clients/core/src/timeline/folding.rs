@@ -455,9 +455,11 @@ pub(crate) fn queued(entry: &Message) -> Option<Queued> {
         ),
         Kind::Text | Kind::Image | Kind::File | Kind::Voice => Outgoing::Message {
             target: Target::Conversation(conversation_id),
-            body: entry.body.clone(),
-            reply_to: entry.reply_to,
-            mentions: entry.mentions.clone(),
+            draft: Draft {
+                reply_to: entry.reply_to,
+                mentions: entry.mentions.clone(),
+                ..Draft::new(entry.body.clone())
+            },
             media: None,
         },
         Kind::System | Kind::Sealed | Kind::Commit | Kind::Own(_) | Kind::Other(_) => return None,

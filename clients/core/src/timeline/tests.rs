@@ -122,8 +122,8 @@ fn brief(entry: &TimelineEntry<'_, String>) -> String {
         }
         TimelineEntry::Unsent { unsent, tick, quote, .. } => {
             let error = unsent.error.as_ref().map_or(String::new(), |error| format!(" {error}"));
-            let Outgoing::Message { reply_to, .. } = unsent.queued.outgoing else { panic!("no message: {unsent:?}") };
-            let quote = quoted(reply_to, quote.as_deref());
+            let Outgoing::Message { draft, .. } = &unsent.queued.outgoing else { panic!("no message: {unsent:?}") };
+            let quote = quoted(draft.reply_to, quote.as_deref());
             let done =
                 unsent.uploaded.filter(|_| *tick == Tick::Waiting).map_or(String::new(), |done| format!(" {done}"));
             format!("{} own {}{done}{error}{quote}", unsent.queued.client_msg_id, word(*tick))
@@ -230,7 +230,7 @@ fn queued_message(client_msg_id: ClientMsgId, reply_to: Option<Seq>) -> Queued {
     let target = Target::Conversation(ConversationId::parse("dm_ab").unwrap());
     Queued {
         client_msg_id,
-        outgoing: Outgoing::Message { target, body: "hi".to_owned(), reply_to, mentions: vec![], media: None },
+        outgoing: Outgoing::Message { target, draft: Draft { reply_to, ..Draft::new("hi") }, media: None },
         made_at: Timestamp::default(),
     }
 }

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wire::{
-    Attached, Bytes, ClientMsgId, ConversationId, DeviceId, Emoji, Kind, MediaId, Message, Rekeyed, Seq, Timestamp,
-    UserId,
+    Attached, Bytes, ClientMsgId, ConversationId, Data, DeviceId, Emoji, Kind, MediaId, Message, Rekeyed, Seq,
+    Timestamp, UserId,
 };
 
 pub use super::rows::Part;
@@ -310,6 +310,14 @@ pub struct OwnDevice {
     pub seen_at: Timestamp,
 }
 
+const DATA: &str = "data";
+
+/// Returns the app's own object. One beyond the limits, which no client of ours sends, is none.
+fn data(envelope: &Envelope) -> Option<Data> {
+    let data = Data::from(envelope.fields.get(DATA)?.as_object()?.clone());
+    data.check(&envelope.body).is_ok().then_some(data)
+}
+
 /// Returns the entry with the content of an opened envelope, and the `client_msg_id` of its target.
 ///
 /// # Errors
@@ -333,11 +341,12 @@ pub(super) fn plain(entry: &Message, envelope: &Envelope, id: ClientMsgId) -> Re
     message.silent = entry.silent;
     message.kind = Kind::stored(&envelope.kind);
     match message.kind {
-        Kind::Text | Kind::Image | Kind::Voice | Kind::File => {
+        Kind::Text | Kind::Image | Kind::Voice | Kind::File | Kind::Own(_) => {
             message.reply_to = seq("reply_to");
+            message.data = data(envelope);
             let mentions = envelope.fields.get("mentions").and_then(Value::as_array).into_iter().flatten();
             message.mentions = mentions.filter_map(|user| UserId::parse(user.as_str()?).ok()).collect();
-            if message.kind != Kind::Text {
+            if !matches!(message.kind, Kind::Text | Kind::Own(_)) {
                 let (kind, media) = envelope.media(entry.media.as_deref().map(Attached::media_id))?;
                 (message.kind, message.media) = (kind, Some(Box::new(Attached::Clear(media))));
             }
@@ -345,6 +354,8 @@ pub(super) fn plain(entry: &Message, envelope: &Envelope, id: ClientMsgId) -> Re
         Kind::Edit => {
             message.target_seq = seq("to");
             message.target_id.clone_from(&target_id);
+            message.data = data(envelope);
+            message.keeps_data = !envelope.fields.contains_key(DATA);
             message.version = Some(entry.seq.value());
             message.edited_at = Some(entry.sent_at);
         }

@@ -26,13 +26,27 @@ public struct Conversation: Sendable {
         return view
     }
 
-    /// Sends a text. `mentions` are users of a group, or `*` for all.
+    /// Sends a text. `mentions` are users of a group, or `*` for all; `data` is the app's own object.
     @discardableResult
-    public func send(_ text: String, replyTo: Int? = nil, mentions: [String] = []) async throws -> Sent<Stored> {
+    public func send(
+        _ text: String, replyTo: Int? = nil, mentions: [String] = [], data: JSON? = nil
+    ) async throws -> Sent<Stored> {
         try await pigeonhole.message(target, [
             "body": .string(text),
             "reply_to": replyTo.map(JSON.int),
             "mentions": mentions.isEmpty ? nil : .strings(mentions),
+            "data": data,
+        ])
+    }
+
+    /// Sends a message of the app's own `kind`: `x-NAME`, or `xs-NAME`, which is silent and has no text. Apps that do
+    /// not know `x-NAME` show the text.
+    @discardableResult
+    public func sendOwn(
+        _ kind: String, data: JSON, text: String = "", replyTo: Int? = nil
+    ) async throws -> Sent<Stored> {
+        try await pigeonhole.message(target, [
+            "kind": .string(kind), "body": .string(text), "data": data, "reply_to": replyTo.map(JSON.int),
         ])
     }
 
@@ -53,10 +67,10 @@ public struct Conversation: Sendable {
         try await pigeonhole.attachment(id, item.seq, item.media, known: item.path)
     }
 
-    /// Changes the text of an own message.
+    /// Changes the text of an own message. `data` replaces its data; `.null` removes it; `nil` keeps it.
     @discardableResult
-    public func edit(_ seq: Int, _ text: String) async throws -> Sent<Stored> {
-        try await keep("edit", ["seq": .int(seq), "body": .string(text)])
+    public func edit(_ seq: Int, _ text: String, data: JSON? = nil) async throws -> Sent<Stored> {
+        try await keep("edit", ["seq": .int(seq), "body": .string(text), "data": data])
     }
 
     /// Deletes an own message for all members.

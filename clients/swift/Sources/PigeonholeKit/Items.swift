@@ -78,10 +78,14 @@ public struct MessageItem: Decodable, Sendable, Hashable {
     public let senderID: String
     /// When the server stored it; until then, when the user wrote it.
     public let at: Date
-    /// `text`, `image`, `file` or `voice`.
+    /// `text`, `image`, `file`, `voice` or `x-NAME`. An app that does not know an own kind shows the text.
     public let kind: String
     /// The text, with the user's latest edit. Empty if the message is deleted.
     public let body: String
+    /// The app's own data.
+    public let data: JSON?
+    /// The silent entries of own kinds that reply to the message, oldest first, as far as the view has them. `nil`: none.
+    public let signals: [Signal]?
     /// The file of a stored message.
     public let media: Media?
     /// The file on this device, after ``Conversation/attachment(_:)``.
@@ -106,6 +110,14 @@ public struct MessageItem: Decodable, Sendable, Hashable {
     public let refused: Refused?
     /// The place among consecutive messages of one user.
     public let run: Run
+
+    /// A silent entry of an app's own kind (`xs-NAME`) that replies to a message, such as a vote.
+    public struct Signal: Decodable, Sendable, Hashable {
+        public let seq: Int
+        public let senderID: String
+        public let kind: String
+        public let data: JSON?
+    }
 
     /// The target of a reply. `message` is its current state, perhaps deleted. `nil`: it has not come.
     public struct Reply: Decodable, Sendable, Hashable {

@@ -8,12 +8,14 @@ public struct Message: Codable, Sendable, Hashable {
     public let seq: Int
     public let messageID: String
     public let senderID: String
-    /// `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, or a later one.
+    /// `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, `x-NAME`, `xs-NAME`, or a later one.
     public let kind: String
     public let body: String
     public let sentAt: Date
     public let clientMsgID: String?
     public let media: Media?
+    /// The app's own data.
+    public let data: JSON?
     public let replyTo: Int?
     public let mentions: [String]
     public let version: Int?
@@ -28,7 +30,7 @@ public struct Message: Codable, Sendable, Hashable {
     public let system: SystemEntry?
 
     /// False for system entries, change entries and kinds of a later version.
-    public var isMessage: Bool { ["text", "image", "file", "voice"].contains(kind) }
+    public var isMessage: Bool { ["text", "image", "file", "voice"].contains(kind) || kind.hasPrefix("x-") }
 }
 
 public struct Reaction: Codable, Sendable, Hashable {

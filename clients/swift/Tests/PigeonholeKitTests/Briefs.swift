@@ -53,10 +53,13 @@ extension MessageItem {
         let parts: [String?] = [
             key,
             progress.map { "own \($0.brief)" } ?? senderID,
+            kind.hasPrefix("x-") ? kind : nil,
+            data?.text,
             editedAt.map { _ in "edited \(body)" },
             deletedBy.map { "deleted by \($0)" },
             with.isEmpty ? nil : "with \(with)",
             to,
+            signals.map { "signals " + $0.map { "\($0.senderID):\($0.data?.text ?? "")" }.joined(separator: "+") },
             isChanging ? "changing" : nil,
             refused.map { "refused \($0.code)\($0.canHelp ? " again" : "")" },
         ]

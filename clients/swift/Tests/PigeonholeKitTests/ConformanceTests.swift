@@ -6,7 +6,7 @@ import Testing
 
 /// The scripts of the session.
 private let files = [
-    "catching-up", "changing", "channels", "connecting", "groups", "media", "receiving", "registering", "replacing",
+    "catching-up", "changing", "channels", "connecting", "data", "groups", "media", "receiving", "registering", "replacing",
     "sending", "services", "settings", "store",
 ]
 

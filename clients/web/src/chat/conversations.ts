@@ -3,7 +3,7 @@
 import type { ClientEvent } from "../events.ts";
 import { type Channel, type Conversation, type LastMessage, limits, type Message, type Presence } from "../frames.ts";
 import { madeIds } from "../made-ids.ts";
-import { counts, kindOf, type Settings, targetOf } from "../protocol.ts";
+import { carried, counts, kindOf, type Settings, targetOf } from "../protocol.ts";
 import type { Queued, Target } from "../saved.ts";
 import type { DraftText } from "../store/types.ts";
 import { queryOf } from "../store/words.ts";
@@ -566,15 +566,15 @@ class Chat {
       } else if (place.type === "message") {
         line = lineOf(this.timeline.foreseen(place.message), place.tick && { state: place.tick });
       } else if (place.type === "unsent") {
-        const { unsent, body } = place;
+        const { unsent, message } = place;
         const before = line?.at ?? "";
         if (unsent.error === undefined || before <= unsent.at) {
           line = {
             seq: undefined,
             senderId: me,
             at: before > unsent.at ? before : unsent.at,
-            kind: ("body" in unsent.queued && unsent.queued.media?.kind) || "text",
-            text: preview(body),
+            kind: carried(message).kind,
+            text: preview(message.body),
             isDeleted: false,
             event: undefined,
             progress: progressOf(unsent),

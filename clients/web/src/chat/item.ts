@@ -45,6 +45,8 @@ export interface MessageItem {
   body: string;
   /** The app's own data. */
   data: Data | undefined;
+  /** The silent entries of the app's own kinds that reply to the message, oldest first, as far as the view has them. */
+  signals: readonly Signal[];
   /** The message came encrypted. */
   isSealed: boolean;
   /** The attachment of a stored message. */
@@ -71,6 +73,14 @@ export interface MessageItem {
   refused: Refused | undefined;
   /** The place in a run of messages by one user, between which nothing else is shown. */
   run: Run;
+}
+
+/** A silent entry of an app's own kind (`xs-NAME`) that replies to a message, such as a vote. */
+export interface Signal {
+  seq: number;
+  senderId: string;
+  kind: string;
+  data: Data | undefined;
 }
 
 /** The target of a reply. `message` is its current state, perhaps deleted. `undefined`: it has not come. */

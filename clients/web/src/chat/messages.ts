@@ -3,11 +3,11 @@
 import type { ClientEvent } from "../events.ts";
 import type { HistoryResult, Message } from "../frames.ts";
 import { clearOf } from "../media.ts";
-import type { Side } from "../protocol.ts";
-import type { Queued } from "../saved.ts";
+import { carried, type Side } from "../protocol.ts";
+import type { Queued, QueuedMessage } from "../saved.ts";
 import { PAGE, type Window as Stored } from "../store/types.ts";
 import { Timeline, type Unsent } from "../timeline.ts";
-import { canHelp, type Item, type MessageItem, type Progress, progressOf, type Reply } from "./item.ts";
+import { canHelp, type Item, type MessageItem, type Progress, progressOf, type Reply, type Signal } from "./item.ts";
 import { kept, same } from "./same.ts";
 import { type At, Window } from "./window.ts";
 import { dayOf, type Zone } from "./zone.ts";
@@ -265,6 +265,10 @@ export class Messages {
 
   #items(): Item[] {
     const list = new List(this.#zone);
+    const signals = new Map<number, Signal[]>();
+    for (const { seq, sender_id: senderId, kind, data, reply_to: about = 0 } of this.timeline.signals()) {
+      signals.set(about, [...(signals.get(about) ?? []), { seq, senderId, kind, data }]);
+    }
     // Before the window opens, only what is not sent is shown.
     const { from, to } = this.#window ?? { from: Number.POSITIVE_INFINITY, to: undefined };
     for (const place of this.timeline.places(from, to)) {
@@ -284,7 +288,7 @@ export class Messages {
           if (unread !== undefined) {
             list.push({ key: "u", type: "unread", count: unread });
           }
-          list.push(this.#stored(message, tick && { state: tick }, list));
+          list.push(this.#stored(message, tick && { state: tick }, signals.get(message.seq) ?? [], list));
           break;
         }
         case "unreadable": {
@@ -298,13 +302,13 @@ export class Messages {
         }
         case "unsent":
           list.day(place.unsent.at);
-          list.push(this.#unsent(place.unsent, place.body, place.replyTo));
+          list.push(this.#unsent(place.unsent, place.message));
       }
     }
     return withRuns(list.items);
   }
 
-  #stored(message: Message, progress: Progress | undefined, list: List): MessageItem {
+  #stored(message: Message, progress: Progress | undefined, signals: Signal[], list: List): MessageItem {
     const { seq } = message;
     const shown = this.timeline.foreseen(message);
     const clientMsgId = progress ? shown.client_msg_id : undefined;
@@ -321,6 +325,7 @@ export class Messages {
       kind: shown.kind,
       body: shown.body,
       data: shown.data,
+      signals,
       isSealed: shown.epoch !== undefined,
       media: clearOf(shown.media),
       path: shown.media && this.#places.get(seq),
@@ -337,9 +342,8 @@ export class Messages {
     };
   }
 
-  #unsent(unsent: Unsent, body: string, replyTo: number | undefined): MessageItem {
-    const { clientMsgId } = unsent.queued;
-    const { media: upload, mentions = [] } = "body" in unsent.queued ? unsent.queued : {};
+  #unsent(unsent: Unsent, message: QueuedMessage): MessageItem {
+    const { clientMsgId, body, replyTo, data, media: upload, mentions = [] } = message;
     return {
       key: `c${clientMsgId}`,
       type: "message",
@@ -347,9 +351,10 @@ export class Messages {
       clientMsgId,
       senderId: this.#me,
       at: unsent.at,
-      kind: upload?.kind ?? "text",
+      kind: carried(message).kind,
       body,
-      data: undefined,
+      data,
+      signals: [],
       isSealed: false,
       media: undefined,
       path: undefined,

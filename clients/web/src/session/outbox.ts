@@ -1,6 +1,7 @@
 // Requests on their way to the server, with a send queue per conversation, and one for new groups.
 
 import type { PigeonholeError } from "../errors.ts";
+import type { OpenedChange } from "../events.ts";
 import {
   type Conversation,
   isAddResult,
@@ -10,7 +11,7 @@ import {
   type SendResult,
   type System,
 } from "../frames.ts";
-import { infoOf, isChannel, isGroup, requestFor, targetOf } from "../protocol.ts";
+import { carried, counts, infoOf, isChannel, isGroup, requestFor, targetOf } from "../protocol.ts";
 import type { Queued, QueuedMessage, QueuedRequest, RefusedRequest, StoringRequest } from "../saved.ts";
 import type { Channels } from "./channels.ts";
 import type { Core } from "./core.ts";
@@ -351,7 +352,9 @@ function isAnswer(queued: Queued, result: unknown): result is Stored {
  * that is deleted: the message shows that itself.
  */
 function showsRefusal(queued: Queued, { code }: PigeonholeError): boolean {
-  return code !== "cancelled" && ("body" in queued || code !== "gone");
+  // No view shows a silent message.
+  const isSilent = "body" in queued && !counts(carried(queued));
+  return code !== "cancelled" && !isSilent && ("body" in queued || code !== "gone");
 }
 
 type GroupAction = "create" | "add" | "remove" | "leave" | "role" | "update";
@@ -364,19 +367,21 @@ export function ownEntry(me: string, request: StoringRequest, stored: SendResult
   const entry = { ...place, body: "", ...(client_msg_id === undefined ? {} : { client_msg_id }) };
   switch (request.action) {
     case "send": {
-      const { body, kind, media, reply_to, mentions } = request;
+      const { body, kind, media, data, reply_to, mentions } = request;
       return {
         ...entry,
         body,
         kind,
         ...(media ? { media } : {}),
+        ...(data ? { data } : {}),
         ...(reply_to === undefined ? {} : { reply_to }),
         ...(mentions ? { mentions } : {}),
       };
     }
     case "edit": {
-      const { seq: target_seq, body } = request;
-      return { ...entry, kind: "edit", target_seq, body, ...(version === undefined ? {} : { version }) };
+      const { seq: target_seq, body, data } = request;
+      const kept: Partial<OpenedChange> = data === undefined ? { keeps_data: true } : data ? { data } : {};
+      return { ...entry, kind: "edit", target_seq, body, ...kept, ...(version === undefined ? {} : { version }) };
     }
     case "delete":
       return { ...entry, kind: "delete", target_seq: request.seq };

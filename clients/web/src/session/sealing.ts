@@ -631,6 +631,9 @@ export class SealedSession extends Session {
     if (request.action === "send" && request.mentions) {
       fields.mentions = request.mentions;
     }
+    if (request.action !== "react" && request.data !== undefined) {
+      fields.data = request.data;
+    }
     if (request.action === "send" && request.media) {
       fields.media = request.media;
     }

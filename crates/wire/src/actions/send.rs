@@ -165,15 +165,29 @@ pub(crate) enum Empty {
 /// Reads the text and the data of a message. The text of an own kind is what clients show that do not know the kind.
 pub(crate) fn said(fields: &Fields, kind: &Kind, empty: Empty) -> Result<(String, Option<Data>), Refusal> {
     let is_own = matches!(kind, Kind::Own(_));
-    let body = body(fields, if is_own { Empty::Allowed } else { empty })?;
-    if is_own && !kind.counts() && !body.is_empty() {
-        return Err(fields.wrong("body", "must be empty: the kind is silent"));
-    }
+    let is_silent = is_own && !kind.counts();
+    let body = if is_silent && fields.get("body").is_none() {
+        String::new()
+    } else {
+        body(fields, if is_own { Empty::Allowed } else { empty })?
+    };
     let data = Data::parse(fields, &body)?;
-    if is_own && data.is_none() {
-        return Err(fields.missing("data"));
-    }
+    check_own(kind, &body, data.as_ref())?;
     Ok((body, data))
+}
+
+/// Checks what an own kind needs.
+///
+/// # Errors
+/// `bad_request`.
+pub fn check_own(kind: &Kind, body: &str, data: Option<&Data>) -> Result<(), Refusal> {
+    if !matches!(kind, Kind::Own(_)) {
+        return Ok(());
+    }
+    if !kind.counts() && !body.is_empty() {
+        return Err(Refusal::bad_request("body", "must be empty: the kind is silent"));
+    }
+    data.map(|_| ()).ok_or_else(|| Refusal::bad_request("data", "is missing"))
 }
 
 /// The text of a message, or its caption.

@@ -6,7 +6,8 @@ pub(crate) use list::brief as brief_row;
 
 use serde_json::{Value, json};
 use wire::{
-    Conversation, ConversationId, Emoji, HistoryResult, Kind, Message, Reaction, ReceiptsResult, Seq, Side, Timestamp,
+    Conversation, ConversationId, Data, Emoji, HistoryResult, Kind, Message, Reaction, ReceiptsResult, Seq, Side,
+    Timestamp,
 };
 
 use super::*;
@@ -255,6 +256,7 @@ fn brief_message(message: &MessageItem) -> String {
         Some(progress) => format!("own {progress:?}").to_lowercase(),
     }];
     words.extend(matches!(message.kind, Kind::Own(_)).then(|| message.kind.to_string()));
+    words.extend(message.data.as_ref().map(Data::to_text));
     words.extend(message.edited_at.map(|_| format!("edited {}", message.body)));
     words.extend(message.deleted_by.as_ref().map(|by| format!("deleted by {by}")));
     let reaction = |Reaction { emoji, count, mine }: &Reaction| {
@@ -268,6 +270,10 @@ fn brief_message(message: &MessageItem) -> String {
         Some(quote) if quote.deleted_at.is_some() => format!("to {} deleted", quote.seq),
         Some(quote) => format!("to {} {}", reply.seq, quote.body),
     }));
+    let signal = |Signal { sender_id, data, .. }: &Signal| format!("{sender_id}:{}", json!(data));
+    if !message.signals.is_empty() {
+        words.push(format!("signals {}", message.signals.iter().map(signal).collect::<Vec<_>>().join("+")));
+    }
     words.extend(message.is_changing.then(|| "changing".to_owned()));
     words
         .extend(message.refused.as_ref().map(|refused| format!("refused {}{}", refused.code, again(refused.can_help))));

@@ -5,6 +5,7 @@ import java.io.File
 import java.time.Instant
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.serialization.encodeToString
+import kotlinx.serialization.json.JsonElement
 import kotlinx.serialization.json.JsonNull
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonObjectBuilder
@@ -32,12 +33,29 @@ public class Conversation internal constructor(
     /** Opens a view of the members of this group or channel, with their roles and marks. */
     public fun roster(): RosterView = pigeonhole.roster(id)
 
-    /** Sends a text. `mentions` are users of a group, or `*` for all. */
-    public suspend fun send(text: String, replyTo: Long? = null, mentions: List<String> = emptyList()): Sent<Stored> =
+    /** Sends a text. `mentions` are users of a group, or `*` for all; `data` is the app's own object. */
+    public suspend fun send(
+        text: String,
+        replyTo: Long? = null,
+        mentions: List<String> = emptyList(),
+        data: JsonObject? = null,
+    ): Sent<Stored> = pigeonhole.message(target) {
+        put("body", text)
+        replyTo?.let { put("reply_to", it) }
+        if (mentions.isNotEmpty()) putJsonArray("mentions") { mentions.forEach { add(it) } }
+        data?.let { put("data", it) }
+    }
+
+    /**
+     * Sends a message of the app's own `kind`: `x-NAME`, or `xs-NAME`, which is silent and has no text. Apps that do not
+     * know `x-NAME` show the text.
+     */
+    public suspend fun sendOwn(kind: String, data: JsonObject, text: String = "", replyTo: Long? = null): Sent<Stored> =
         pigeonhole.message(target) {
+            put("kind", kind)
             put("body", text)
+            put("data", data)
             replyTo?.let { put("reply_to", it) }
-            if (mentions.isNotEmpty()) putJsonArray("mentions") { mentions.forEach { add(it) } }
         }
 
     /** Sends a text as a reply to the message at `seq`. */
@@ -55,8 +73,11 @@ public class Conversation internal constructor(
     /** Returns the file of a message in a view, as the other [attachment][Pigeonhole.attachment]. */
     public suspend fun attachment(item: Item.Message): File = pigeonhole.attachment(id, item.seq, item.media, item.path)
 
-    /** Changes the text of an own message. */
-    public suspend fun edit(seq: Long, text: String): Sent<Stored> = change("edit", seq) { put("body", text) }
+    /** Changes the text of an own message. `data` replaces its data; [JsonNull] removes it; `null` keeps it. */
+    public suspend fun edit(seq: Long, text: String, data: JsonElement? = null): Sent<Stored> = change("edit", seq) {
+        put("body", text)
+        data?.let { put("data", it) }
+    }
 
     /** Deletes an own message for all members. */
     public suspend fun delete(seq: Long): Sent<Stored> = change("delete", seq) {}

@@ -58,10 +58,14 @@ public sealed interface Item {
         val senderId: String,
         /** When the server stored it; until then, when the user wrote it. */
         val at: Timestamp,
-        /** `text`, `image`, `file` or `voice`. */
+        /** `text`, `image`, `file`, `voice` or `x-NAME`. An app that does not know an own kind shows the text. */
         val kind: String,
         /** The text, with the user's latest edit. Empty if the message is deleted. */
         val body: String,
+        /** The app's own data. */
+        val data: JsonObject? = null,
+        /** The silent entries of own kinds that reply to the message, oldest first, as far as the view has them. */
+        val signals: List<Signal> = emptyList(),
         /** The file of a stored message. */
         val media: Media? = null,
         /** The file on this device, after [Conversation.attachment]. */
@@ -247,6 +251,10 @@ public data class MemberRow(
     /** The member has read every entry up to this one. */
     val readSeq: Long,
 )
+
+/** A silent entry of an app's own kind (`xs-NAME`) that replies to a message, such as a vote. */
+@Serializable
+public data class Signal(val seq: Long, val senderId: String, val kind: String, val data: JsonObject? = null)
 
 /** A text that the user has begun. */
 @Serializable

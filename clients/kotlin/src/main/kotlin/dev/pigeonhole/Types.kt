@@ -40,12 +40,14 @@ public data class Message(
     val seq: Long,
     val messageId: String,
     val senderId: String,
-    /** `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, or a later one. */
+    /** `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, `x-NAME`, `xs-NAME`, or a later one. */
     val kind: String,
     val body: String,
     val sentAt: Timestamp,
     val clientMsgId: String? = null,
     val media: Media? = null,
+    /** The app's own data. */
+    val data: JsonObject? = null,
     val replyTo: Long? = null,
     val mentions: List<String> = emptyList(),
     val version: Long? = null,
@@ -60,7 +62,7 @@ public data class Message(
     val system: SystemEntry? = null,
 ) {
     /** False for system entries, change entries and kinds of a later version. */
-    val isMessage: Boolean get() = kind in setOf("text", "image", "file", "voice")
+    val isMessage: Boolean get() = kind in setOf("text", "image", "file", "voice") || kind.startsWith("x-")
 }
 
 @Serializable

@@ -41,6 +41,7 @@ private fun brief(item: Item): String = when (item) {
         item.key,
         item.progress?.let { "own ${brief(it)}" } ?: item.senderId,
         item.kind.takeIf { it.startsWith("x-") },
+        item.data?.toString(),
         item.editedAt?.let { "edited ${item.body}" },
         item.deletedBy?.let { "deleted by $it" },
         item.reactions.takeIf { it.isNotEmpty() }
@@ -49,6 +50,7 @@ private fun brief(item: Item): String = when (item) {
             val message = reply.message
             if (message == null) "to nothing" else "to ${reply.seq} ${if (message.deletedAt != null) "deleted" else message.body}"
         },
+        item.signals.takeIf { it.isNotEmpty() }?.joinToString("+", "signals ") { "${it.senderId}:${it.data}" },
         "changing".takeIf { item.isChanging },
         item.refused?.let { "refused ${it.code}${again(it.canHelp)}" },
     ).joinToString(" ")

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.TestFactory
 
 /** The scripts of the session. */
 private val FILES = listOf(
-    "catching-up", "changing", "channels", "connecting", "groups", "media", "receiving", "registering", "replacing",
+    "catching-up", "changing", "channels", "connecting", "data", "groups", "media", "receiving", "registering", "replacing",
     "sending", "services", "settings", "store",
 )
 
