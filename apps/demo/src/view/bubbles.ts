@@ -13,6 +13,7 @@ import { sentence } from "../system.ts";
 import { hue } from "./avatar.ts";
 import { fill, h, type Item, icon, put } from "./dom.ts";
 import { carry, ofMessage, uploading } from "./media.ts";
+import { own } from "./own.ts";
 import { clock, day } from "./time.ts";
 
 export interface BubbleActions {
@@ -31,6 +32,8 @@ export interface BubbleActions {
   look(url: string, alt: string): void;
   carried: Carried;
   react(seq: number, emoji: string | null): void;
+  /** In a poll. */
+  vote(seq: number, option: number): void;
   /** Shows another message. */
   goTo(seq: number): void;
   menu(seq: number): void;
@@ -133,6 +136,7 @@ function message(entry: MessageItem, row: ChatRow, actions: BubbleActions): Item
       const isOnItsWay = file && !isFailed && (progress?.state !== "uploading" || progress.done < file.size);
       const done = progress?.state === "uploading" ? progress.done : 0;
       uploading(element, isOnItsWay ? { done, bytes: file.size } : undefined, () => actions.cancel(clientMsgId));
+      own(element, entry, me, (option) => seq !== undefined && actions.vote(seq, option));
       chips(element, seq ?? 0, entry.reactions, actions);
       complain(element, entry, row, actions);
       offerMenu(element, isDeleted || seq === undefined ? undefined : () => actions.menu(seq));

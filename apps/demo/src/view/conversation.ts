@@ -11,6 +11,7 @@ import {
 } from "@pigeonhole/client";
 import type { Named } from "../mentions.ts";
 import type { Opened } from "../opened.ts";
+import { newLocation, newVote } from "../own.ts";
 import type { Prepared } from "../prepare.ts";
 import { isOfService, nameOf, typingIn, whyNot } from "../rows.ts";
 import { said } from "../said.ts";
@@ -22,6 +23,7 @@ import type { ChatPanel } from "./encryption.ts";
 import { type GroupActions, GroupPanel } from "./group-panel.ts";
 import { Menu, type MenuItem } from "./menu.ts";
 import { Messages, type MessagesActions } from "./messages.ts";
+import { PollForm } from "./own.ts";
 import { brief } from "./time.ts";
 
 type OfMessages = Pick<
@@ -72,6 +74,7 @@ export class Conversation {
   #others = h("span", { class: "badge" });
   #back: HTMLElement;
   #confirm = new Confirm();
+  #pollForm = new PollForm();
   /** Why nothing can be written. */
   #words = h("span");
   #unblock: HTMLButtonElement;
@@ -92,6 +95,7 @@ export class Conversation {
       forward: (message) => actions.forward(message),
       edit: (message) => this.#edit(message),
       react: (seq, emoji) => this.#chat && actions.react(this.#chat, seq, emoji),
+      vote: (seq, option) => this.#chat && void actions.send(this.#chat, newVote(seq, option)),
       delete: (seq) => this.#chat && actions.delete(this.#chat, seq),
       copy: (text) => actions.copy(text),
       report: (message, reason) => this.#chat && actions.report(this.#chat, message, reason),
@@ -152,6 +156,7 @@ export class Conversation {
       this.#composer.element,
       this.#blocked,
       this.#confirm.element,
+      this.#pollForm.element,
     );
     this.#composer.takeFrom(this.element);
   }
@@ -231,6 +236,10 @@ export class Conversation {
     const { row } = chat;
     const { peerId, isMuted, isArchived, isBlocked, mutesMentions } = row;
     const items: MenuItem[] = [];
+    if (whyNot(row) === "") {
+      items.push({ name: "New poll", choose: () => this.#pollForm.open((poll) => void this.#say(chat, poll)) });
+      items.push({ name: "Send my location", choose: () => this.#locate(chat) });
+    }
     // Before the first message there is nothing to mute.
     if (row.conversationId !== undefined && isMuted) {
       items.push({ name: "Unmute", choose: () => mute(chat, null) });
@@ -261,6 +270,18 @@ export class Conversation {
       items.push({ name, choose: () => (isBlocked ? block(chat, false) : this.#block(chat)) });
     }
     return items;
+  }
+
+  async #say(chat: Opened, draft: Exclude<Draft, string>): Promise<void> {
+    this.#messages.goToEnd();
+    await this.#actions.send(chat, draft);
+  }
+
+  #locate(chat: Opened): void {
+    navigator.geolocation.getCurrentPosition(
+      ({ coords }) => void this.#say(chat, newLocation(coords)),
+      () => this.#actions.refuse(chat, "Not sent: the browser does not know where you are, or may not tell it"),
+    );
   }
 
   async #send(body: string, replyTo: number | undefined, mentions: string[]): Promise<void> {

@@ -12,7 +12,7 @@ import { type MessageActions, MessageMenu } from "./message-menu.ts";
 import { Seen } from "./seen.ts";
 import { pressedLong } from "./touch.ts";
 
-type OfBubbles = Pick<BubbleActions, "dismiss" | "cancel" | "retry" | "takeBack" | "refusal">;
+type OfBubbles = Pick<BubbleActions, "vote" | "dismiss" | "cancel" | "retry" | "takeBack" | "refusal">;
 
 export interface MessagesActions extends Omit<MessageActions, "goTo" | "open">, OfBubbles {
   /** Why a group can’t be created. */
