@@ -404,6 +404,35 @@ test("a chat is muted, archived, marked as unread and blocked", async () => {
   await quin.message("once more").waitFor();
 });
 
+test("a phone does not ring in its quiet hours, which survive a reload", async () => {
+  const visitor = await stage.arrive();
+  const page = await visitor.open("?user=uma&user=vito");
+  const [uma, vito] = sideBySide(page, "uma", "vito");
+  await uma.isState("Online");
+  await vito.isState("Online");
+  await vito.setQuiet("Set", "00:00", "23:59");
+  await page.reload();
+  await vito.isState("Online");
+  // The hours are those of one phone.
+  const second = await (await stage.arrive()).tab("vito", "uma");
+  await second.isState("Online");
+  for (const phone of [vito, second]) {
+    await phone.connection().click();
+    await phone.phone().waitFor();
+  }
+  for (const text of ["Are you asleep?", "Good night, then."]) {
+    await uma.say(text);
+    await second.notification(text).waitFor();
+  }
+  // With the second ring, the first one was over.
+  expect(await vito.notification("uma").count()).toBe(0);
+  await vito.connection().click();
+  await vito.setQuiet("Always ring");
+  await vito.connection().click();
+  await uma.say("Good morning!");
+  await vito.notification("Good morning!").waitFor();
+});
+
 test("who is switched off is rung on their phone, and what they read elsewhere goes from it", async () => {
   const visitor = await stage.arrive();
   const page = await visitor.open("?user=tess&user=vera");

@@ -32,6 +32,18 @@ export class Pane {
     return this.root.getByRole("complementary", { name: "phone, locked" });
   }
 
+  /** In the form for the quiet hours. */
+  async setQuiet(button: "Set" | "Always ring", from?: string, to?: string): Promise<void> {
+    await this.root.getByRole("button", { name: /^Quiet/ }).click();
+    const form = this.root.getByRole("form", { name: "Quiet hours" });
+    if (from !== undefined && to !== undefined) {
+      await form.getByLabel("Quiet from").fill(from);
+      await form.getByLabel("Quiet until").fill(to);
+    }
+    await form.getByRole("button", { name: button }).click();
+    await form.waitFor({ state: "hidden" });
+  }
+
   notification(text: string): Locator {
     return this.phone().getByRole("list", { name: "Notifications" }).getByRole("button").filter({ hasText: text });
   }

@@ -136,7 +136,7 @@ class Pane {
     });
     this.#lockScreen = new LockScreen(user, (id, title) => this.#openNotified(id, title));
     phone.changed = (shown) => this.#lockScreen.show(shown);
-    this.#list = new List(user, this.#listActions(), encryption !== undefined);
+    this.#list = new List(user, this.#listActions(), encryption !== undefined, phone.quiet);
     this.#conversation = new Conversation(user, this.#conversationActions(), encryption?.chat);
     this.#back = new Back(user, () => this.#opened && !this.#list.element.checkVisibility() && this.#close());
     this.#lay(frames);
@@ -493,6 +493,7 @@ class Pane {
       start: (peer) => this.#openAndFocus({ peer }),
       create: (group) => this.#create(group),
       join: (channel) => this.#join(channel),
+      setQuiet: (hours) => this.#device.phone.setQuiet(this.#device.pigeonhole, hours),
       search: (words) => void this.#search(words),
       goTo: (message) => this.#goTo(message),
     };

@@ -7,6 +7,7 @@ import { avatar, count } from "./avatar.ts";
 import { Channels } from "./channels.ts";
 import { fill, h, type Item, icon, put } from "./dom.ts";
 import { NewGroup } from "./new-group.ts";
+import { type Hours, QuietHours } from "./quiet.ts";
 import { shop } from "./shop.ts";
 import { brief } from "./time.ts";
 
@@ -15,6 +16,7 @@ export interface ListActions {
   start(peer: string): void;
   create(group: NewGroupOf): Promise<void>;
   join(channel: string): Promise<void>;
+  setQuiet(hours: Hours | undefined): Promise<void>;
   /** Shows only the chats with these words, and the messages with them. */
   search(words: string): void;
   /** Opens the chat of a message that was found, at the message. */
@@ -57,7 +59,7 @@ export class List {
   #listed: Listed | undefined;
 
   /** `hasKeys`: of a user with keys. */
-  constructor(user: string, actions: ListActions, hasKeys: boolean) {
+  constructor(user: string, actions: ListActions, hasKeys: boolean, quiet: Hours | undefined) {
     this.#user = user;
     this.#actions = actions;
     const attributes = {
@@ -67,12 +69,13 @@ export class List {
     const scroller = h("div", attributes, this.#chats, this.#archive, this.#found, this.#empty);
     const newGroup = new NewGroup(user, hasKeys, (group) => actions.create(group));
     this.#channels = new Channels(user, actions);
+    const hours = new QuietHours(user, quiet, (hours) => actions.setQuiet(hours));
     this.#field = this.#search();
     const starters = h(
       "div",
       { class: "starters" },
       this.#starter(this.#field),
-      h("div", { class: "makers" }, newGroup.element, this.#channels.element, shop(user)),
+      h("div", { class: "makers" }, newGroup.element, this.#channels.element, hours.element, shop(user)),
     );
     this.element = h("nav", { class: "list", "aria-label": `Chats of ${user}` }, starters, scroller);
   }
