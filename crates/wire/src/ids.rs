@@ -223,8 +223,8 @@ text_id! {
 
 text_id! {
     /// The id of a report, made by the server.
-    ReportId, REPORT_ID_CHARS_MAX, |c| c.is_ascii_alphanumeric() || c == '_', "^[A-Za-z0-9_]+$",
-    "characters of A-Z a-z 0-9 _"
+    ReportId, REPORT_ID_CHARS_MAX, |c| c.is_ascii_alphanumeric() || c == '_' || c == '-', "^[A-Za-z0-9_-]+$",
+    "characters of A-Z a-z 0-9 _ -"
 }
 
 impl ReportId {
