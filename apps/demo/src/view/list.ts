@@ -39,8 +39,10 @@ export interface Listed {
   isSearch: boolean;
 }
 
-/** More rows than a screen shows. The others are drawn after the first frame. */
+/** More rows than a screen shows. The others are drawn once the page is idle. */
 const FIRST_ROWS = 40;
+/** The list is complete after this time, however busy the page is. */
+const IDLE_MS_MAX = 500;
 
 export class List {
   readonly element: HTMLElement;
@@ -56,6 +58,7 @@ export class List {
   #field: HTMLInputElement;
   #empty = h("p", { class: "empty" });
   #rowsMax = FIRST_ROWS;
+  #isDrawingAll = false;
   #listed: Listed | undefined;
 
   /** `hasKeys`: of a user with keys. */
@@ -113,14 +116,24 @@ export class List {
   }
 
   #drawAllSoon(): void {
-    requestAnimationFrame(() =>
-      setTimeout(() => {
-        this.#rowsMax = Number.POSITIVE_INFINITY;
-        if (this.#listed) {
-          this.update(this.#listed);
-        }
-      }),
-    );
+    if (this.#isDrawingAll) {
+      return;
+    }
+    this.#isDrawingAll = true;
+    const drawAll = () => {
+      this.#rowsMax = Number.POSITIVE_INFINITY;
+      if (this.#listed) {
+        this.update(this.#listed);
+      }
+    };
+    // A timer alone can be due before the browser has drawn the frame. Older versions of Safari have no idle callbacks.
+    requestAnimationFrame(() => {
+      if (typeof requestIdleCallback === "function") {
+        requestIdleCallback(drawAll, { timeout: IDLE_MS_MAX });
+      } else {
+        setTimeout(drawAll);
+      }
+    });
   }
 
   /** Ends the search. */
