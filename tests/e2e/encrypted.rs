@@ -419,3 +419,37 @@ async fn an_encrypted_upload_goes_on_after_a_restart() {
     bob.client.download(&message, folder.0.join("got")).await.unwrap();
     assert!(std::fs::read(folder.0.join("got")).unwrap() == std::fs::read(folder.0.join("film")).unwrap());
 }
+
+#[tokio::test]
+async fn a_group_of_many_devices_has_its_keys_in_files() {
+    let (server, folder) = (TestServer::open().await, Folder::new("sealed-large"));
+    // The keys of 47 devices have no room in a frame.
+    let many = ["u1", "u2", "u3", "u4", "u5"];
+    for name in many {
+        let keys = Keys::generate().unwrap();
+        for device in 0..9 {
+            Device::open(&server, name, &format!("d{device}"), &keys, &folder.0).await.client.close().await;
+        }
+    }
+    let (alices, bobs) = (Keys::generate().unwrap(), Keys::generate().unwrap());
+    let mut alice = Device::open(&server, "alice", "phone", &alices, &folder.0).await;
+    let mut bob = Device::open(&server, "bob", "phone", &bobs, &folder.0).await;
+    let members = ["bob"].into_iter().chain(many).map(|name| UserId::parse(&server.id(name)).unwrap());
+    let group = NewGroup::new(Title::parse("Trip").unwrap(), members);
+    let id = alice.client.create(group).await.unwrap().stored().await.unwrap().conversation_id;
+    alice.say(&id, "one").await;
+    assert_eq!((bob.message().await.body, alice.message().await.body), ("one".to_owned(), "one".to_owned()));
+    // A commit of another member, and a message at its epoch.
+    let carols = Keys::generate().unwrap();
+    let carol = Device::open(&server, "carol", "phone", &carols, &folder.0).await;
+    let hers = UserId::parse(&server.id("carol")).unwrap();
+    alice.client.add(&id, [hers]).await.unwrap().stored().await.unwrap();
+    let mut shown = carol.group(&id);
+    bob.say(&id, "two").await;
+    assert_eq!(alice.message().await.body, "two");
+    until(&mut shown, |screen| bodies(screen) == ["two"]).await;
+    // Another device joins by itself, with the newest tree.
+    let bob = Device::open(&server, "bob", "tablet", &bobs, &folder.0).await;
+    bob.say(&id, "three").await;
+    assert_eq!(alice.message().await.body, "three");
+}

@@ -31,7 +31,7 @@ pub use error::Error;
 pub use event::{Event, ReceiptKind, State, TokenNeed, Why};
 pub use group::{Draft, EVERYBODY, Edited, NewGroup, check_users};
 pub use keys::Keys;
-pub use media::{About, Put, PutEnd, PutNews, SealedFile, SealedPut, Source, Upload, opener_of};
+pub use media::{About, Carry, CarryId, Put, PutEnd, PutNews, SealedFile, SealedPut, Source, Upload, opener_of};
 pub use moment::Moment;
 pub use pigeonhole_sealing::{
     FileDigest, FileOpener, Keyring, Lock, Notice, OwnDevice, SafetyNumber, sealed_file_bytes,

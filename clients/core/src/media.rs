@@ -244,6 +244,30 @@ impl SealedPut {
     }
 }
 
+/// The number of a [`Carry`].
+pub type CarryId = u64;
+
+/// The way of a file of the encryption, which is in memory: at most some 100 KiB.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Carry {
+    /// Upload these bytes with HTTP PUT. HTTP's status 412 is a success, too: an earlier try has put them.
+    Put {
+        /// Where they go.
+        url: String,
+        /// The headers of the request, without others.
+        headers: Vec<(String, String)>,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// Download bytes with HTTP GET.
+    Get {
+        /// Where they are.
+        url: String,
+        /// Their number. More are none.
+        bytes: u64,
+    },
+}
+
 /// News of a [`Put`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PutNews {

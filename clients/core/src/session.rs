@@ -15,6 +15,7 @@
 //! The web client's session works in the same way, and both pass the scripts in conformance/.
 
 mod calls;
+mod carrying;
 mod catch_up;
 mod conversations;
 mod links;
@@ -38,6 +39,7 @@ use pigeonhole_sealing::{Keyring, Lock};
 use wire::{Kind, Member, Message, Receipt, Reply, Seq, ServerEvent, ServerFrame, Settings, Target, Timestamp, UserId};
 
 use calls::Calls;
+use carrying::Carrying;
 use catch_up::CatchUp;
 use conversations::Conversations;
 use links::Links;
@@ -77,6 +79,7 @@ pub struct Core {
     views: Views,
     keyring: Option<Box<Keyring>>,
     sealing: Sealing,
+    carrying: Carrying,
     /// Requests that the server refused for good, which the user has not seen to yet.
     refused: Vec<(Queued, String)>,
     stats: Stats,
@@ -120,6 +123,7 @@ impl Core {
             presences: Presences::default(),
             keyring,
             sealing: Sealing::default(),
+            carrying: Carrying::default(),
             refused: saved.refused,
             stats: Stats::default(),
             now: Moment::default(),
@@ -169,6 +173,7 @@ impl Core {
             Input::Closing => self.reports.flush(now),
             Input::Put { client_msg_id, news: PutNews::Sent(bytes) } => self.put_progress(&client_msg_id, bytes),
             Input::Put { client_msg_id, news: PutNews::Ended(end) } => self.put_ended(&client_msg_id, end, now),
+            Input::Carried { carry, bytes } => self.carried(carry, bytes, now),
             Input::Ask { ask, what } => match what {
                 Ask::Question(action) => self.call(action, ask),
                 Ask::Keep(queued) => self.keep(queued, ask),

@@ -8,7 +8,7 @@ use wire::{Action, ClientMsgId, ConversationId, DeviceId, Reply, Seq, Target, Us
 
 use crate::chat::{Act, Found, Load, LoadId, Shown, ViewId, ViewOf, Zone};
 use crate::group::Draft;
-use crate::media::{Put, PutNews};
+use crate::media::{Carry, CarryId, Put, PutNews};
 use crate::saved::{Queued, Saved};
 use crate::{Error, Event, Moment, Timing, TokenNeed, Why, Write};
 
@@ -78,6 +78,13 @@ pub enum Input {
         client_msg_id: ClientMsgId,
         /// The news.
         news: PutNews,
+    },
+    /// The end of an [`Output::Carry`].
+    Carried {
+        /// Its number.
+        carry: CarryId,
+        /// The bytes that have come, none after a PUT. `None`: it failed.
+        bytes: Option<Vec<u8>>,
     },
     /// A request of the app.
     Ask {
@@ -228,6 +235,13 @@ pub enum Output {
     Abort {
         /// The message.
         client_msg_id: ClientMsgId,
+    },
+    /// Carry a file of the encryption.
+    Carry {
+        /// Its number.
+        carry: CarryId,
+        /// Where to.
+        what: Carry,
     },
     /// Give the app the answer to a request.
     Answer {

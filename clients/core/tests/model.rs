@@ -725,6 +725,7 @@ impl World {
                 assert!(!self.settings.remove(&ask) || result.is_ok(), "{result:?}");
             }
             Output::Cancelled { .. } => panic!("nobody cancels here"),
+            Output::Carry { .. } => panic!("no group is so large here"),
             Output::Put { client_msg_id, put } => self.puts.push_back((client_msg_id, put)),
             Output::Abort { client_msg_id } => self.puts.retain(|(id, _)| *id != client_msg_id),
         }

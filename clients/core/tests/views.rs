@@ -84,6 +84,7 @@ impl Device {
                 Output::Close { .. }
                 | Output::Put { .. }
                 | Output::Abort { .. }
+                | Output::Carry { .. }
                 | Output::Cancelled { .. }
                 | Output::Tell(_) => {}
             }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use pigeonhole_core::chat::{Load, LoadId, Zone};
-use pigeonhole_core::{Ask, Input, Outgoing, Output, PutEnd, PutNews, Queued};
+use pigeonhole_core::{Ask, Carry, Input, Outgoing, Output, PutEnd, PutNews, Queued};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use wire::{ClientMsgId, ConversationId, InvalidId, Request, Seq, Timestamp};
@@ -170,6 +170,13 @@ pub enum EdgeInput {
         /// How many.
         bytes: u64,
     },
+    /// The end of an [`EdgeOutput::Carry`].
+    Carried {
+        /// Its number.
+        carry: u64,
+        /// The bytes that have come; none after a PUT with a status of 2xx, or 412. `None`: it failed.
+        bytes: Option<Vec<u8>>,
+    },
     /// A PUT has ended.
     PutEnded {
         /// The message.
@@ -246,7 +253,8 @@ impl EdgeInput {
             | Self::Trust { .. }
             | Self::Zone { .. }
             | Self::PutSent { .. }
-            | Self::PutEnded { .. } => None,
+            | Self::PutEnded { .. }
+            | Self::Carried { .. } => None,
         }
     }
 
@@ -299,6 +307,7 @@ impl EdgeInput {
             Self::PutSent { client_msg_id, bytes } => {
                 Input::Put { client_msg_id: message(&client_msg_id)?, news: PutNews::Sent(bytes) }
             }
+            Self::Carried { carry, bytes } => Input::Carried { carry, bytes },
             Self::PutEnded { client_msg_id, status, unreadable } => {
                 let without = || unreadable.map_or(PutEnd::Lost, PutEnd::Unreadable);
                 let end = status.map_or_else(without, PutEnd::Status);
@@ -420,6 +429,19 @@ pub enum EdgeOutput {
         /// The message.
         client_msg_id: String,
     },
+    /// Carry a file of the encryption: HTTP PUT of `put`, or HTTP GET without.
+    Carry {
+        /// Its number.
+        carry: u64,
+        /// Where to.
+        url: String,
+        /// The headers of the request, without others.
+        headers: HashMap<String, String>,
+        /// The bytes to put.
+        put: Option<Vec<u8>>,
+        /// How many bytes there are. More are a failure.
+        bytes: u64,
+    },
     /// Give the app a result.
     Answered {
         /// The caller's number.
@@ -474,6 +496,16 @@ impl EdgeOutput {
                 sealed: put.sealed.map(|sealed| json!(sealed).to_string()),
             },
             Output::Abort { client_msg_id } => Self::Abort { client_msg_id: client_msg_id.as_str().to_owned() },
+            Output::Carry { carry, what: Carry::Put { url, headers, bytes } } => Self::Carry {
+                carry,
+                url,
+                headers: headers.into_iter().collect(),
+                bytes: bytes.len() as u64,
+                put: Some(bytes),
+            },
+            Output::Carry { carry, what: Carry::Get { url, bytes } } => {
+                Self::Carry { carry, url, headers: HashMap::new(), put: None, bytes }
+            }
             Output::Answer { ask, result: Ok(reply) } => match serde_json::to_string(&reply) {
                 Ok(result) => Self::Answered { ask, result },
                 Err(error) => Self::refused(ask, Fault::new("unreadable", error.to_string())),

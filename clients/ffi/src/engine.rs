@@ -332,7 +332,9 @@ fn keyring(me: &UserId, encrypted: &Encrypted, saved: &mut Saved) -> Result<Box<
     let config = |problem: &str| Fault::new("config", problem.to_owned());
     let seed = <&[u8; 32]>::try_from(&*encrypted.seed).map_err(|_| config("the keys have 32 bytes"))?;
     let device_id = DeviceId::parse(&encrypted.device_id).map_err(|error| config(&format!("the device id {error}")))?;
-    Ok(Keys::import(seed).keyring(me, device_id, saved)?)
+    let mut keyring = Keys::import(seed).keyring(me, device_id, saved)?;
+    keyring.carry_files();
+    Ok(keyring)
 }
 
 /// Returns the usual times with these changes.

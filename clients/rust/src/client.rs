@@ -101,7 +101,12 @@ impl Client {
         let device_id = DeviceId::parse(&device_id).map_err(|error| Error::Config(format!("the device id {error}")))?;
         #[cfg(feature = "media")]
         let is_encrypted = keys.is_some();
-        let keyring = keys.map(|keys| keys.keyring(&me, device_id, &mut saved)).transpose()?;
+        #[cfg_attr(not(feature = "media"), expect(unused_mut, reason = "it carries no files"))]
+        let mut keyring = keys.map(|keys| keys.keyring(&me, device_id, &mut saved)).transpose()?;
+        #[cfg(feature = "media")]
+        if let Some(keyring) = &mut keyring {
+            keyring.carry_files();
+        }
         let has_keys = keyring.is_some();
         let core = Core::new(Setup { me: me.clone(), timing, keeper, saved, keyring }, fastrand::u64(..));
         let messages = if keeper == Keeper::Store { kept.clone() } else { Kept::default() };

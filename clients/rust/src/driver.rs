@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pigeonhole_core::chat::{Load, LoadId, Shown, ViewId, ViewOf};
-use pigeonhole_core::{Ask, AskId, Core, Input, Keyring, LinkId, Moment, Output, Put, PutEnd, PutNews, Queued, Step};
+use pigeonhole_core::{
+    Ask, AskId, Carry, CarryId, Core, Input, Keyring, LinkId, Moment, Output, Put, PutEnd, PutNews, Queued, Step,
+};
 use pigeonhole_store::TIDY_AFTER;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
@@ -295,6 +297,7 @@ impl Running {
             }
             Output::Put { client_msg_id, put } => self.puts.begin(client_msg_id, put),
             Output::Abort { client_msg_id } => self.puts.end(&client_msg_id),
+            Output::Carry { carry, what } => self.puts.carry(carry, what),
             Output::Answer { ask, result } => self.waiting.answer(ask, result),
             Output::Cancelled { ask, in_time } => self.waiting.cancelled(ask, in_time),
             Output::Tell(event) => {
@@ -441,6 +444,29 @@ impl Puts {
         });
         self.under_way.retain(|_, task| !task.is_finished());
         self.under_way.insert(client_msg_id, task);
+    }
+
+    /// Carries a file of the encryption. A client without the feature never has one.
+    #[cfg(feature = "media")]
+    fn carry(&mut self, carry: CarryId, what: Carry) {
+        while self.tasks.try_join_next().is_some() {}
+        let http = self.http.clone().or_else(|| crate::transfer::http().ok());
+        self.http.clone_from(&http);
+        let input_tx = self.input_tx.clone();
+        self.tasks.spawn(async move {
+            let bytes = match http {
+                Some(http) => crate::transfer::carry(http, what).await.ok(),
+                None => None,
+            };
+            // If the client has ended, the receiver is gone.
+            let _ = input_tx.send(Input::Carried { carry, bytes });
+        });
+    }
+
+    #[cfg(not(feature = "media"))]
+    fn carry(&mut self, carry: CarryId, _what: Carry) {
+        // If the client has ended, the receiver is gone.
+        let _ = self.input_tx.send(Input::Carried { carry, bytes: None });
     }
 
     fn end(&mut self, client_msg_id: &ClientMsgId) {

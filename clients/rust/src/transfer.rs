@@ -9,7 +9,7 @@ use std::time::Duration;
 use data_encoding::BASE64;
 use futures_util::stream;
 use pigeonhole_core::{
-    FileDigest, FileOpener, Put, PutEnd, SealedFile, SealedPut, Source, Upload, opener_of, sealed_file_bytes,
+    Carry, FileDigest, FileOpener, Put, PutEnd, SealedFile, SealedPut, Source, Upload, opener_of, sealed_file_bytes,
 };
 use reqwest::header::{CONTENT_LENGTH, RANGE};
 use reqwest::{Body, StatusCode};
@@ -103,6 +103,35 @@ pub(crate) async fn put(http: reqwest::Client, put: Put, progress: impl Fn(u64) 
             Err(_) => PutEnd::Lost,
         },
         () = silence(sent_rx) => PutEnd::Lost,
+    }
+}
+
+/// Carries a file of the encryption. Returns its bytes, none after a PUT.
+///
+/// # Errors
+/// The file was not carried, and may be later.
+pub(crate) async fn carry(http: reqwest::Client, what: Carry) -> Result<Vec<u8>, Error> {
+    let failed = |error: reqwest::Error| Error::File(error.to_string());
+    match what {
+        Carry::Put { url, headers, bytes } => {
+            let put = headers.iter().fold(http.put(url), |put, (name, value)| put.header(name, value));
+            let status = put.timeout(SILENCE_MAX).body(bytes).send().await.map_err(failed)?.status();
+            let is_there = status.is_success() || status == StatusCode::PRECONDITION_FAILED;
+            if is_there { Ok(Vec::new()) } else { Err(Error::File(format!("HTTP {status}"))) }
+        }
+        Carry::Get { url, bytes } => {
+            let response =
+                http.get(url).timeout(SILENCE_MAX).send().await.and_then(reqwest::Response::error_for_status);
+            let mut response = response.map_err(failed)?;
+            let mut come = Vec::new();
+            while let Some(chunk) = response.chunk().await.map_err(failed)? {
+                come.extend_from_slice(&chunk);
+                if come.len() as u64 > bytes {
+                    return Err(Error::File("more bytes than announced".to_owned()));
+                }
+            }
+            Ok(come)
+        }
     }
 }
 

@@ -6,14 +6,16 @@ use std::time::Duration;
 use pigeonhole_sealing::{RequestKey, Sealed};
 use serde_json::Value;
 use wire::{
-    AckEntry, AckRequest, Action, ClientMsgId, ConversationId, DrainRequest, HistoryRequest, InboxRequest, MediaId,
-    PingRequest, PingResult, PresenceRequest, Problem, ReadRequest, ReadResult, Rekeyed, Request, RequestId, Seq,
-    UnwatchRequest, UnwatchResult, UploadRequest, UploadedRequest, UploadedResult, WatchRequest,
+    AckEntry, AckRequest, Action, ClientMsgId, ConversationId, DownloadRequest, DrainRequest, HistoryRequest,
+    InboxRequest, MediaId, PingRequest, PingResult, PresenceRequest, Problem, ReadRequest, ReadResult, Rekeyed,
+    Request, RequestId, Seq, UnwatchRequest, UnwatchResult, UploadRequest, UploadedRequest, UploadedResult,
+    WatchRequest,
 };
 
 use super::own_entries;
 use super::reading::{read_inbox, readable};
 use super::{AskId, Core, LinkId, Output, jitter};
+use crate::media::CarryId;
 use crate::saved::Queued;
 use crate::turn::Keeper;
 use crate::{Error, Moment, Timing};
@@ -134,7 +136,29 @@ pub(super) enum Errand {
     Rows(InboxRequest),
     /// A request for entries that the keyring has not taken, although the app has passed them.
     Open(HistoryRequest),
+    /// A request about a file of a commit.
+    Carry(CarryId, Box<Leg>),
     Call(Box<Call>),
+}
+
+/// A request about a file.
+#[derive(Debug)]
+pub(super) enum Leg {
+    Announce(UploadRequest),
+    /// All bytes are put.
+    Complete(MediaId),
+    /// Where the bytes are.
+    Locate(MediaId),
+}
+
+impl Leg {
+    pub(super) fn action(&self) -> Action {
+        match self {
+            Self::Announce(request) => Action::Upload(request.clone()),
+            Self::Complete(media_id) => Action::Uploaded(UploadedRequest { media_id: media_id.clone() }),
+            Self::Locate(media_id) => Action::Download(DownloadRequest { media_ids: vec![media_id.clone()] }),
+        }
+    }
 }
 
 impl Errand {
@@ -152,6 +176,7 @@ impl Errand {
             Self::Repair(request) | Self::Page(request) | Self::Open(request) => Action::History(request.clone()),
             Self::Keyring(_, action) => (**action).clone(),
             Self::Upload(_, request) => Action::Upload((**request).clone()),
+            Self::Carry(_, leg) => leg.action(),
             Self::Uploaded(_, media_id) => Action::Uploaded(UploadedRequest { media_id: media_id.clone() }),
             Self::Watch(id) => Action::Watch(WatchRequest { conversation_id: id.clone() }),
             Self::Unwatch(id) => Action::Unwatch(UnwatchRequest { conversation_id: id.clone() }),
@@ -288,6 +313,7 @@ impl Core {
                 Errand::Watch(_) | Errand::Unwatch(_) | Errand::Presence(_) | Errand::Features => {}
                 Errand::Page(HistoryRequest { conversation_id, .. }) => self.page_lost(&conversation_id, now),
                 Errand::Keyring(key, action) => self.sealing.again.push((key, *action)),
+                Errand::Carry(carry, _) => self.carry_failed(carry, now),
                 Errand::Rows(_) => self.rows_lost(),
                 Errand::Open(HistoryRequest { conversation_id, .. }) => self.open_lost(conversation_id),
                 Errand::Call(call) => self.calls.again(*call),
@@ -351,6 +377,7 @@ impl Core {
                 let Some(UploadedResult { .. }) = readable(result) else { return Err(Errand::Uploaded(id, media_id)) };
                 self.enter_lane(&id);
             }
+            Errand::Carry(carry, leg) => self.carry_answered(carry, &leg, result, now),
             Errand::Watch(id) => {
                 let Some(answer) = readable(result) else { return Err(Errand::Watch(id)) };
                 self.watched(&id, &answer, now);
@@ -433,6 +460,7 @@ impl Core {
                 self.send_refused(&sending.queued, error);
             }
             Errand::Keyring(key, _) => self.keyring_answered(&key, Err(problem), now),
+            Errand::Carry(carry, _) => self.carry_failed(carry, now),
             Errand::Features => self.features_came(None),
             Errand::Rows(_) => self.rows_came(None, now),
             Errand::Open(_) => {}

@@ -112,6 +112,7 @@ impl Core {
         for (key, action) in due {
             self.ask(Errand::Keyring(key, Box::new(action)), now);
         }
+        self.carry_due(now);
         self.fetch_due(now);
         self.look_up_due(now);
     }
@@ -148,6 +149,11 @@ impl Core {
             self.arrived(*entry, false, now);
         }
         self.find_behind();
+        self.show_waiting(now);
+    }
+
+    /// Shows the entries that waited for the keyring.
+    pub(super) fn show_waiting(&mut self, now: Moment) {
         for id in std::mem::take(&mut self.sealing.waiting) {
             self.show(&id, now);
         }

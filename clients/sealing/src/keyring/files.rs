@@ -47,6 +47,13 @@ impl Files {
     }
 }
 
+impl Upload {
+    /// Returns the digest of the bytes, in base64.
+    pub fn sha256(&self) -> String {
+        digest(&self.bytes)
+    }
+}
+
 impl Keyring {
     /// Returns the bytes to upload, each once, as files of kind `sealed` in this conversation.
     pub fn uploads(&mut self, now_ms: u64) -> Vec<Upload> {

@@ -282,6 +282,8 @@ actor Loop {
                 puts.begin(
                     Put(id: id, path: path, offset: offset, bytes: bytes, url: url, headers: headers, sealed: sealed))
             case .abort(let id): puts.abort(id)
+            case .carry(let carry, let url, let headers, let put, let bytes):
+                puts.carry(Carry(carry: carry, url: url, headers: headers, put: put, bytes: bytes))
             case .answered(let ask, let result): finish(ask, .success(result))
             case .refused(let ask, let code, let reason):
                 finish(ask, .failure(PigeonholeError(code: code, reason: reason)))

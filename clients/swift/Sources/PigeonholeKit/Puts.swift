@@ -32,6 +32,26 @@ struct Put: Sendable {
     }
 }
 
+/// A file of the encryption, in memory.
+struct Carry: Sendable {
+    let carry: UInt64
+    let url: String
+    let headers: [String: String]
+    /// `nil`: a download.
+    let put: Data?
+    let bytes: UInt64
+
+    /// Returns the bytes that have come, none after an upload. `nil`: it failed.
+    func bytes(of data: Data?, _ response: URLResponse?) -> Data? {
+        guard let status = (response as? HTTPURLResponse)?.statusCode else { return nil }
+        let isThere = (200..<300).contains(status)
+        // An earlier try has put the bytes.
+        if put != nil { return isThere || status == 412 ? Data() : nil }
+        guard isThere, let data, data.count <= bytes else { return nil }
+        return data
+    }
+}
+
 /// Uploads in progress.
 final class Puts: NSObject, URLSessionTaskDelegate, Sendable {
     private let inbox: Inbox
@@ -72,6 +92,24 @@ final class Puts: NSObject, URLSessionTaskDelegate, Sendable {
             }
             if isWanted { task.resume() } else { task.cancel() }
         }
+    }
+
+    func carry(_ file: Carry) {
+        guard let url = URL(string: file.url) else { return inbox.report(.carried(carry: file.carry, bytes: nil)) }
+        var request = URLRequest(url: url)
+        request.httpMethod = file.put == nil ? "GET" : "PUT"
+        request.timeoutInterval = 30
+        for (name, value) in file.headers where name.lowercased() != "content-length" {
+            request.setValue(value, forHTTPHeaderField: name)
+        }
+        request.httpBody = file.put
+        let name = "carry \(file.carry)"
+        let task = open().dataTask(with: request) { [self] data, response, _ in
+            guard underWay.withLock({ $0.removeValue(forKey: name) }) != nil else { return }
+            inbox.report(.carried(carry: file.carry, bytes: file.bytes(of: data, response)))
+        }
+        underWay.withLock { $0[name] = .some(task) }
+        task.resume()
     }
 
     func abort(_ id: String) {

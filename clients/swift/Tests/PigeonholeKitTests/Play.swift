@@ -88,9 +88,10 @@ final class Play {
             case .event(let text): events.append(text)
             case .answered(let ask, let result): answers[calls.removeValue(forKey: ask)!] = (try JSON(parsing: result), nil)
             case .refused(let ask, let code, _): answers[calls.removeValue(forKey: ask)!] = (nil, code)
-            case .put(let id, let path, let offset, let bytes, let url, let headers):
-                puts.append(Put(id: id, path: path, offset: offset, bytes: bytes, url: url, headers: headers))
+            case .put(let id, let path, let offset, let bytes, let url, let headers, let sealed):
+                puts.append(Put(id: id, path: path, offset: offset, bytes: bytes, url: url, headers: headers, sealed: sealed))
             case .abort(let id): aborts.append(id)
+            case .carry: fatalError("no client has keys here")
             case .show(let view, let content): shown[view] = content
             }
         }

@@ -135,6 +135,7 @@ impl Play {
                 }
                 Output::Put { client_msg_id, put } => self.puts.push_back((client_msg_id, put)),
                 Output::Abort { client_msg_id } => self.aborts.push_back(client_msg_id),
+                Output::Carry { .. } => panic!("no client has keys here"),
             }
         }
         for (load, what) in loaded {

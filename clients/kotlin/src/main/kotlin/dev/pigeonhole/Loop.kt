@@ -211,6 +211,7 @@ internal class Loop(
                 is EdgeOutput.Close -> links.close(output.link)
                 is EdgeOutput.Put -> puts.begin(output)
                 is EdgeOutput.Abort -> puts.abort(output.clientMsgId)
+                is EdgeOutput.Carry -> puts.carry(output)
                 is EdgeOutput.Answered -> answers.remove(output.ask)?.complete(output.result)
                 is EdgeOutput.Refused ->
                     answers.remove(output.ask)?.completeExceptionally(PigeonholeException(output.code, output.reason))

@@ -21,10 +21,14 @@ import okhttp3.MediaType.Companion.toMediaTypeOrNull
 import okhttp3.OkHttpClient
 import okhttp3.Request
 import okhttp3.RequestBody
+import okhttp3.RequestBody.Companion.toRequestBody
 import okhttp3.Response
 import okio.BufferedSink
 
 internal const val CHUNK_BYTES = 64 * 1024
+
+/** An earlier try has put the bytes. */
+private const val PRECONDITION_FAILED = 412
 
 /** Uploads in progress. */
 internal class Puts(http: OkHttpClient, private val scope: CoroutineScope, private val news: SendChannel<EdgeInput>) {
@@ -41,12 +45,12 @@ internal class Puts(http: OkHttpClient, private val scope: CoroutineScope, priva
         underWay[put.clientMsgId] = call
         call.enqueue(object : Callback {
             override fun onResponse(call: Call, response: Response) =
-                response.use { end(put, call, EdgeInput.PutEnded(put.clientMsgId, it.code.toUShort(), null)) }
+                response.use { end(call, put.clientMsgId, EdgeInput.PutEnded(put.clientMsgId, it.code.toUShort(), null)) }
 
             override fun onFailure(call: Call, e: IOException) {
                 // Nothing else can bring a file back. All other failures pass.
                 val unreadable = body.unreadable
-                end(put, call, EdgeInput.PutEnded(put.clientMsgId, null, unreadable))
+                end(call, put.clientMsgId, EdgeInput.PutEnded(put.clientMsgId, null, unreadable))
             }
         })
     }
@@ -55,11 +59,40 @@ internal class Puts(http: OkHttpClient, private val scope: CoroutineScope, priva
         underWay.remove(clientMsgId)?.cancel()
     }
 
+    /** Carries a file of the encryption, in memory. */
+    fun carry(file: EdgeOutput.Carry) {
+        val request = Request.Builder().url(file.url)
+        file.headers.filterKeys { !it.equals("content-length", true) }.forEach { (name, value) -> request.header(name, value) }
+        // The headers have the type.
+        file.put?.let { request.put(it.toRequestBody(null)) }
+        val call = http.newCall(request.build())
+        val name = "carry ${file.carry}"
+        underWay[name] = call
+        call.enqueue(object : Callback {
+            override fun onResponse(call: Call, response: Response) = response.use {
+                end(call, name, EdgeInput.Carried(file.carry, carried(file, it)))
+            }
+
+            override fun onFailure(call: Call, e: IOException) = end(call, name, EdgeInput.Carried(file.carry, null))
+        })
+    }
+
+    private fun carried(file: EdgeOutput.Carry, response: Response): ByteArray? = when {
+        file.put != null -> ByteArray(0).takeIf { response.isSuccessful || response.code == PRECONDITION_FAILED }
+        !response.isSuccessful -> null
+        else -> try {
+            val source = response.body.source()
+            if (source.request(file.bytes.toLong() + 1)) null else source.readByteArray()
+        } catch (broken: IOException) {
+            null
+        }
+    }
+
     fun close() = underWay.keys.forEach(::abort)
 
-    private fun end(put: EdgeOutput.Put, call: Call, input: EdgeInput) {
+    private fun end(call: Call, name: String, input: EdgeInput) {
         // An aborted upload has nothing to report.
-        if (underWay.remove(put.clientMsgId, call)) news.trySendBlocking(input)
+        if (underWay.remove(name, call)) news.trySendBlocking(input)
     }
 
     private class Part(private val put: EdgeOutput.Put, private val sent: (Long) -> Unit) : RequestBody() {

@@ -101,6 +101,7 @@ internal class Play(private val scenario: JsonObject) : AutoCloseable {
                 is EdgeOutput.Refused -> answers[calls.remove(output.ask)!!] = null to output.code
                 is EdgeOutput.Put -> puts += output
                 is EdgeOutput.Abort -> aborts += output.clientMsgId
+                is EdgeOutput.Carry -> error("no client has keys here")
                 is EdgeOutput.Show -> shown[output.view] = json.parseToJsonElement(output.shown).jsonObject
             }
         }
