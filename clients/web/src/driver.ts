@@ -11,7 +11,7 @@ import type { Waiter } from "./session/waiter.ts";
 import type { Dialer, Link } from "./socket.ts";
 import { MESSAGES_MAX, type Store } from "./store/store.ts";
 import type { Found } from "./store/types.ts";
-import { put } from "./transfer.ts";
+import { carried, put } from "./transfer.ts";
 
 /** The longest time that `setTimeout` can wait. A longer timer would fire immediately. */
 const TIMER_MAX = 2 ** 31 - 1;
@@ -43,6 +43,8 @@ export class Driver {
   #links = new Map<LinkId, Link>();
   /** Bytes on their way. */
   #puts = new Map<string, AbortController>();
+  /** Ends the transfers of files of the encryption. */
+  #carries = new AbortController();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #tidyTimer: ReturnType<typeof setTimeout> | undefined;
   #isExecuting = false;
@@ -141,6 +143,7 @@ export class Driver {
   #end(): Promise<unknown> {
     clearTimeout(this.#timer);
     clearTimeout(this.#tidyTimer);
+    this.#carries.abort();
     for (const end of this.#puts.values()) {
       end.abort();
     }
@@ -319,6 +322,9 @@ export class Driver {
         this.#puts.get(output.id)?.abort();
         this.#puts.delete(output.id);
         break;
+      case "carry":
+        this.#carry(output);
+        break;
       case "load":
         this.#load(output);
         break;
@@ -353,6 +359,11 @@ export class Driver {
       this.#puts.delete(id);
       this.act((session, now) => session.putEnded(id, came, now));
     }
+  }
+
+  async #carry({ carry, what }: Extract<Output, { do: "carry" }>): Promise<void> {
+    const data = await carried(what, this.#carries.signal).catch(() => undefined);
+    this.act((session, now) => session.carried(carry, data, now));
   }
 
   #setTimer(): void {

@@ -184,6 +184,7 @@ type Variant = string | Record<string, unknown>;
 /** Returns a keyring of WebAssembly, whose calls and results are JSON. */
 function keyringOf(keyring: InstanceType<Sealing["Keyring"]>): Keyring {
   const call = (name: string, fields: object = {}) => JSON.parse(keyring.call(JSON.stringify({ [name]: fields })));
+  call("carry_files");
   const notices = (all: Variant[]) =>
     all.map((one) => {
       const [name, fields] = variantOf(one);
@@ -218,11 +219,28 @@ function keyringOf(keyring: InstanceType<Sealing["Keyring"]>): Keyring {
     sent: (party, id, seq, now) => call("sent", { with: party, id, seq, now }),
     roll: (conversation, id, change, now) => named(call("roll", { conversation, id, change, now })),
     rolled: (conversation, id, outcome, now) => call("rolled", { conversation, id, ...outcome, now }),
+    uploads: (now) =>
+      call("uploads", { now }).map((upload: { data: string }) => ({ ...upload, data: bytesOf(upload.data) })),
+    uploaded: ({ conversation, id, part }, media, now) => call("uploaded", { conversation, id, part, media, now }),
+    fetches: (now) => call("fetches", { now }),
+    fetched: (fetch, data, now) => call("fetched", { ...fetch, data: data && textOf(data), now }),
     security: (name, fields) => {
       const answer = call(name, fields);
       return name === "lock" ? variantOf(answer)[0] : answer;
     },
   };
+}
+
+function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+}
+
+function textOf(bytes: Uint8Array): string {
+  let text = "";
+  for (const byte of bytes) {
+    text += String.fromCharCode(byte);
+  }
+  return btoa(text);
 }
 
 /** Returns a variant with its name in snake case. */

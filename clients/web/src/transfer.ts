@@ -1,6 +1,6 @@
 // Bytes over HTTP, to where the server's URLs point. Nothing is sent along but what those need: no cookies, no token.
 
-import type { Put } from "./session/core.ts";
+import type { Output, Put } from "./session/core.ts";
 import type { PutEnd } from "./session/uploads.ts";
 
 /** After this time without a byte, the connection counts as dead. */
@@ -75,6 +75,26 @@ function putByXhr({ put, signal, progress }: PutRequest, body: Blob, headers: [s
     moved();
     request.send(body);
   });
+}
+
+/** Carries a file of the encryption. Returns its bytes, none after a PUT. @throws If it was not carried. */
+export async function carried(
+  what: Extract<Output, { do: "carry" }>["what"],
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  if ("put" in what) {
+    const end = await put({ put: what.put, signal, progress: () => {} });
+    // 412: an earlier try has put the bytes.
+    if (typeof end === "number" && ((end >= 200 && end < 300) || end === 412)) {
+      return new Uint8Array();
+    }
+  } else {
+    const fetched = new Fetch(what.bytes);
+    if ((await fetched.tryOnce(what.get, signal)) === "all") {
+      return new Uint8Array(await fetched.bytes.arrayBuffer());
+    }
+  }
+  throw new Error("the file was not carried");
 }
 
 /** The end of a try to fetch, with the reason if it broke. The received bytes are kept. */

@@ -8,8 +8,19 @@ import type { Conversation, Message, Problem, Request, System } from "../src/fra
 import { directConversationId } from "../src/made-ids.ts";
 import { digestsOf } from "../src/media.ts";
 import { nothingSaved, type Saved } from "../src/saved.ts";
-import type { Step } from "../src/session/core.ts";
-import type { Change, Envelope, Keyring, Opened, Party, Prepared, Readiness, Sealed } from "../src/session/keyring.ts";
+import type { Put, Step } from "../src/session/core.ts";
+import type {
+  Change,
+  Envelope,
+  Keyring,
+  Opened,
+  PartFetch,
+  PartUpload,
+  Party,
+  Prepared,
+  Readiness,
+  Sealed,
+} from "../src/session/keyring.ts";
 import { SealedSession } from "../src/session/sealing.ts";
 import { memoryStorage } from "../src/store/memory.ts";
 import { Store } from "../src/store/store.ts";
@@ -30,6 +41,9 @@ class FakeKeyring implements Keyring {
   rolls: unknown[] = [];
   encrypted = new Set<string>();
   isFranking = false;
+  parts: PartUpload[] = [];
+  files: PartFetch[] = [];
+  carried: unknown[] = [];
   #sealed = new Map<string, Sealed>();
   #isAsked = false;
   #requests: [string, Request][] = [];
@@ -132,6 +146,23 @@ class FakeKeyring implements Keyring {
   stale(_: Party, clientMsgId: string, epoch: number) {
     this.#sealed.delete(clientMsgId);
     this.epoch = epoch;
+  }
+
+  uploads() {
+    return this.parts.splice(0);
+  }
+
+  uploaded({ part }: PartUpload, mediaId: string | undefined) {
+    this.carried.push(part, mediaId);
+  }
+
+  fetches() {
+    return this.files.splice(0);
+  }
+
+  fetched({ media }: PartFetch, data: Uint8Array | undefined) {
+    this.carried.push(media, data);
+    this.judgesBelow = data ? Number.POSITIVE_INFINITY : this.judgesBelow;
   }
 
   security(name: string, fields: object) {
@@ -362,6 +393,73 @@ it("a file for a user leaves as its ciphertext, and its key in the envelope", as
   const { told } = turn(session);
   const own = told.flatMap((event) => (event.type === "message" ? [event.message] : []));
   expect(own).toEqual([expect.objectContaining({ kind: "file", body: "look", media: fields.media })]);
+});
+
+const expires_at = "2027-01-01T00:00:00.000Z";
+
+/** The session carries a file. Returns where. */
+function carry(step: ReturnType<typeof turn>) {
+  const [carried] = step.outputs.flatMap((output) => (output.do === "carry" ? [output] : []));
+  return carried ?? { carry: 0, what: undefined };
+}
+
+it("a part of a commit that has no room in a frame is uploaded, and a failure is told", async () => {
+  const keyring = new FakeKeyring();
+  const { session } = start(keyring);
+  const data = new Uint8Array([1, 2, 3]);
+  const part = { conversation: GROUP, id: "c1", part: "tree", sha256: "digest", data };
+  const upload = (reply_: object | undefined) => {
+    keyring.parts = [part];
+    session.tick(0);
+    const asked = turn(session);
+    const announced = { action: "upload", conversation_id: GROUP, kind: "sealed", bytes: 3, sha256: "digest" };
+    expect(asked.frames).toEqual([{ ...announced, id: expect.any(String) }]);
+    if (!reply_) {
+      const error = { code: "forbidden", message: "", retryable: false };
+      session.received(1, JSON.stringify({ type: "error", id: idOf(asked, "upload"), error }), 0);
+      return { carry: 0, what: undefined };
+    }
+    reply(session, idOf(asked, "upload"), reply_);
+    return carry(turn(session));
+  };
+  const place = { media_id: "m_1", url: "https://there", headers: { "x-a": "b" }, expires_at };
+  const { carry: first, what } = upload(place);
+  const put = (what as { put: Put }).put;
+  expect([put.url, put.headers, put.bytes]).toEqual(["https://there", { "x-a": "b" }, 3]);
+  expect(new Uint8Array(await put.file.arrayBuffer())).toEqual(data);
+  session.carried(first, new Uint8Array(), 0);
+  const asked = turn(session);
+  expect(keyring.carried).toEqual([]);
+  reply(session, idOf(asked, "uploaded"), { media_id: "m_1" });
+  expect(keyring.carried).toEqual(["tree", "m_1"]);
+  // S3 refuses, the server refuses, the connection ends.
+  session.carried(upload(place).carry, undefined, 0);
+  upload(undefined);
+  const { carry: lost } = upload(place);
+  session.lost(1, { why: "closed" } as never, 0);
+  session.carried(lost, new Uint8Array(), 0);
+  expect(keyring.carried.slice(2)).toEqual(["tree", undefined, "tree", undefined, "tree", undefined]);
+});
+
+it("an entry waits for its file", () => {
+  const { session, keyring } = chatting();
+  keyring.judgesBelow = 2;
+  keyring.files = [{ conversation: ID, media: "m_1", bytes: 3, sha256: "digest" }];
+  arrive(session, entry(2, { kind: "sealed", epoch: 1, body: sealedAs("text", "hi") }));
+  const asked = turn(session);
+  expect(asked.told).toEqual([]);
+  const download = asked.frames.find(({ action }) => action === "download");
+  expect(download).toMatchObject({ media_ids: ["m_1"] });
+  reply(session, download?.id ?? "", { items: [{ media_id: "m_1", url: "https://there", expires_at }], gone: [] });
+  const { carry: number, what } = carry(turn(session));
+  expect(what).toEqual({ get: "https://there", bytes: 3 });
+  session.carried(number, new Uint8Array([1, 2, 3]), 0);
+  expect(keyring.carried).toEqual(["m_1", new Uint8Array([1, 2, 3])]);
+  expect(turn(session).told.filter(({ type }) => type === "message")).toHaveLength(1);
+  keyring.files = [{ conversation: ID, media: "m_2", bytes: 3, sha256: "digest" }];
+  session.tick(0);
+  reply(session, idOf(turn(session), "download"), { items: [], gone: ["m_2"] });
+  expect(keyring.carried.slice(2)).toEqual(["m_2", undefined]);
 });
 
 it("the text of an own message stays in the outbox until its place in the log has come", () => {

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
-use sealing::{Envelope, Identity, Party, RequestKey, Roll, SEED_BYTES};
+use sealing::{Envelope, Fetch, Identity, Part, Party, RequestKey, Roll, SEED_BYTES, Upload};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use wasm_bindgen::prelude::*;
-use wire::{ClientMsgId, ConversationId, DeviceId, Message, Problem, Seq, UserId};
+use wire::{Bytes, ClientMsgId, ConversationId, DeviceId, MediaId, Message, Problem, Seq, UserId};
 
 type Result<T> = std::result::Result<T, JsError>;
 
@@ -104,6 +104,28 @@ enum Call {
         id: ClientMsgId,
         seq: Option<Seq>,
         problem: Option<Problem>,
+        now: u64,
+    },
+    CarryFiles {},
+    Uploads {
+        now: u64,
+    },
+    Uploaded {
+        conversation: ConversationId,
+        id: ClientMsgId,
+        part: Part,
+        media: Option<MediaId>,
+        now: u64,
+    },
+    Fetches {
+        now: u64,
+    },
+    Fetched {
+        conversation: ConversationId,
+        media: MediaId,
+        bytes: u64,
+        sha256: String,
+        data: Option<Bytes>,
         now: u64,
     },
     Lock {
@@ -215,6 +237,31 @@ impl Keyring {
                     (None, None) => return Err(JsError::new("a change has a place or a problem")),
                 };
                 json(&ring.rolled(&conversation, &id, result, now))
+            }
+            Call::CarryFiles {} => json(&ring.carry_files()),
+            Call::Uploads { now } => {
+                let due = ring.uploads(now).into_iter().map(|upload| {
+                    json!({
+                        "conversation": upload.conversation_id, "id": upload.client_msg_id, "part": upload.part,
+                        "sha256": upload.sha256(), "data": Bytes::from(upload.bytes),
+                    })
+                });
+                json(&due.collect::<Vec<_>>())
+            }
+            Call::Uploaded { conversation, id, part, media, now } => {
+                let upload = Upload { conversation_id: conversation, client_msg_id: id, part, bytes: Vec::new() };
+                json(&ring.uploaded(&upload, media, now))
+            }
+            Call::Fetches { now } => {
+                let due = ring.fetches(now).into_iter().map(|fetch| {
+                    let Fetch { conversation_id, media_id, bytes, sha256 } = fetch;
+                    json!({"conversation": conversation_id, "media": media_id, "bytes": bytes, "sha256": sha256})
+                });
+                json(&due.collect::<Vec<_>>())
+            }
+            Call::Fetched { conversation, media, bytes, sha256, data, now } => {
+                let fetch = Fetch { conversation_id: conversation, media_id: media, bytes, sha256 };
+                json(&ring.fetched(&fetch, data.map(|data| data.as_slice().to_vec()), now))
             }
             Call::Lock { with } => json(&ring.lock(with)),
             Call::Held { with } => json(&ring.held(with)),

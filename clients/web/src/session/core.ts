@@ -43,6 +43,8 @@ export type Output =
   /** Sends bytes of this message's file, one PUT at a time, or stops sending. */
   | { do: "put"; id: string; put: Put }
   | { do: "abort"; id: string }
+  /** Carries a file of the encryption, for `carried`. */
+  | { do: "carry"; carry: number; what: { put: Put } | { get: string; bytes: number } }
   /** Resolves or rejects a `Waiter`. */
   | { do: "answer"; settle: () => void }
   /** Reads the message store, for `loaded`. The store has the writes of this turn. */

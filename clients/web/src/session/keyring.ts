@@ -51,6 +51,24 @@ export interface Answered {
   entry: Message | undefined;
 }
 
+/** A part of a commit that has no room in a frame, for an upload of kind `sealed`. */
+export interface PartUpload {
+  conversation: string;
+  /** The `client_msg_id` of the commit. */
+  id: string;
+  part: string;
+  sha256: string;
+  data: Uint8Array<ArrayBuffer>;
+}
+
+/** A part of a commit that is to be downloaded. */
+export interface PartFetch {
+  conversation: string;
+  media: string;
+  bytes: number;
+  sha256: string;
+}
+
 /** The keys of this device, in WebAssembly. Rows and bytes are base64, times milliseconds since 1970. */
 export interface Keyring {
   takeChanges(): [key: string, value: string | null][];
@@ -82,6 +100,14 @@ export interface Keyring {
   roll(group: string, clientMsgId: string, change: Change, nowMs: number): Prepared;
   /** The outcome of a change that left with a commit. */
   rolled(group: string, clientMsgId: string, outcome: { seq: number } | { problem: Problem }, nowMs: number): void;
+  /** Returns the parts to upload, each once. */
+  uploads(nowMs: number): PartUpload[];
+  /** `undefined`: the upload failed, and is due again later. */
+  uploaded(upload: PartUpload, mediaId: string | undefined, nowMs: number): void;
+  /** Returns the parts to download, each once. */
+  fetches(nowMs: number): PartFetch[];
+  /** `undefined`, or other bytes: the download is due again later. */
+  fetched(fetch: PartFetch, data: Uint8Array | undefined, nowMs: number): void;
   /** A call of the app. */
   security(name: string, fields: object): unknown;
 }

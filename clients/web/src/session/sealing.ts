@@ -10,8 +10,11 @@ import { sealedBytes, sealedPart } from "../files.ts";
 import {
   type Conversation,
   type HistoryResult,
+  isDownloadResult,
   isInboxResult,
   isPingResult,
+  isUploadedResult,
+  isUploadResult,
   limits,
   type Message,
   type Problem,
@@ -22,7 +25,7 @@ import { isChange, isChannel, isGroup, isService, kindOf, readHistory, requestFo
 import type { Queued, QueuedMessage, StorageChange, StoringRequest } from "../saved.ts";
 import type { Found, Load, LoadId, Write } from "../store/types.ts";
 import type { LinkId, Output, Step } from "./core.ts";
-import type { Envelope, Keyring, Opened, Party, Sealed } from "./keyring.ts";
+import type { Envelope, Keyring, Opened, PartFetch, PartUpload, Party, Sealed } from "./keyring.ts";
 import { ownEntry } from "./outbox.ts";
 import { type Asker, Requests } from "./requests.ts";
 import { Session, type SessionOptions } from "./session.ts";
@@ -88,6 +91,9 @@ export class SealedSession extends Session {
   #rowsAt = 0;
   /** The outcomes of the entries that the session passes the app next. */
   #opened = new Map<Message, Opened>();
+  /** The continuation of each file that is under way. */
+  #carries = new Map<number, (data: Uint8Array | undefined) => void>();
+  #lastCarry = 0;
   /** Conversations whose next entry the keyring can't judge yet. */
   #unjudged = new Set<string>();
   /** Conversations in which the keyring has taken less than the app has passed. */
@@ -236,7 +242,79 @@ export class SealedSession extends Session {
     );
   }
 
+  /** Begins to carry the files that the keyring needs: the parts of commits without room in a frame. */
+  #carryDue(): void {
+    for (const upload of this.#keyring.uploads(this.#nowMs)) {
+      this.#announce(upload);
+    }
+    for (const fetch of this.#keyring.fetches(this.#nowMs)) {
+      this.#locate(fetch);
+    }
+  }
+
+  #carry(what: Extract<Output, { do: "carry" }>["what"], then: (data: Uint8Array | undefined) => void): void {
+    this.#lastCarry += 1;
+    this.#carries.set(this.#lastCarry, then);
+    this.output({ do: "carry", carry: this.#lastCarry, what });
+  }
+
+  override carriedFile(carry: number, data: Uint8Array | undefined): void {
+    const then = this.#carries.get(carry);
+    this.#carries.delete(carry);
+    then?.(data);
+  }
+
+  #announce(upload: PartUpload): void {
+    const { conversation, data, sha256 } = upload;
+    const ended = (mediaId?: string) => {
+      this.#keyring.uploaded(upload, mediaId, this.#nowMs);
+      this.#showWaiting();
+    };
+    const complete = (media_id: string) =>
+      this.#askFor({ action: "uploaded", media_id }, isUploadedResult, (result) => ended(result && media_id));
+    const request = { action: "upload", conversation_id: conversation, kind: "sealed", sha256 } as const;
+    this.#askFor({ ...request, bytes: data.length }, isUploadResult, (place) => {
+      const { media_id, url, headers = {} } = place ?? {};
+      if (media_id === undefined || url === undefined) {
+        ended();
+        return;
+      }
+      const put = { file: new Blob([data]), offset: 0, bytes: data.length, url, headers };
+      // Without a connection, the upload is announced again on the next one.
+      this.#carry({ put }, (done) => (done && this.links.current() !== undefined ? complete(media_id) : ended()));
+    });
+  }
+
+  #locate(fetch: PartFetch): void {
+    const ended = (data?: Uint8Array) => {
+      this.#keyring.fetched(fetch, data, this.#nowMs);
+      this.#showWaiting();
+    };
+    this.#askFor({ action: "download", media_ids: [fetch.media] }, isDownloadResult, (located) => {
+      const url = located?.items[0]?.url;
+      if (url === undefined) {
+        ended();
+      } else {
+        this.#carry({ get: url, bytes: fetch.bytes }, ended);
+      }
+    });
+  }
+
+  /** Asks once. `undefined`: refused, or lost with its connection. */
+  #askFor<R>(request: Request, is: (value: unknown) => value is R, then: (result: R | undefined) => void): void {
+    const failed = () => then(undefined);
+    const answered = (result: unknown) => {
+      if (!is(result)) {
+        return false;
+      }
+      then(result);
+      return true;
+    };
+    this.requests.askClear(request, { answered, refused: failed, lost: failed });
+  }
+
   #askDue(): void {
+    this.#carryDue();
     for (const [key, request] of [...this.#again.splice(0), ...this.#keyring.requests(this.#nowMs)]) {
       this.requests.askClear(request, {
         answered: (result) => {
@@ -260,6 +338,11 @@ export class SealedSession extends Session {
       this.conversations.arrived(entry, false);
     }
     this.#findBehind();
+    this.#showWaiting();
+  }
+
+  /** Shows the entries that waited for the keyring. */
+  #showWaiting(): void {
     const waiting = [...this.#unjudged];
     this.#unjudged.clear();
     for (const id of waiting) {

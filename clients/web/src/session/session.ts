@@ -154,6 +154,13 @@ export class Session extends Core {
     this.#at(now, () => this.uploads.ended(id, end));
   }
 
+  /** Takes the bytes of a file of the encryption, none after a PUT. `undefined`: the file was not carried. */
+  carried(carry: number, data: Uint8Array | undefined, now: number): void {
+    this.#at(now, () => this.carriedFile(carry, data));
+  }
+
+  protected carriedFile(_carry: number, _data: Uint8Array | undefined): void {}
+
   // Calls of the app.
 
   /** Takes a request into the outbox. The store has it once the turn is committed. */
