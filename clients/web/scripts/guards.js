@@ -62,10 +62,14 @@ export function guards({ definitions }) {
   return [HELPERS, ...guarded.map((name) => guard(name, definitions))].join("\n");
 }
 
-/** The reply of each action, by the action's name: the type, and its guard. */
+/** The keyring reads these replies itself. Their guards would be in the bundle of each app without encryption. */
+const OF_KEYRING = ["publish_keys", "claim_keys", "remove_keys", "commit", "group_info"];
+
+/** The reply of each action that the client reads, by the action's name: the type, and its guard. */
 export function results({ definitions }) {
   const replies = definitions.ServerFrame.oneOf.map(({ $ref }) => definitions[nameOf($ref)].properties);
-  const of = replies.filter(({ result }) => result).map(({ action, result }) => [action.const, nameOf(result.$ref)]);
+  const isRead = ({ action, result }) => result && !OF_KEYRING.includes(action.const);
+  const of = replies.filter(isRead).map(({ action, result }) => [action.const, nameOf(result.$ref)]);
   const types = of.map(([action, name]) => `  ${action}: ${name};\n`);
   // An alias has the guard of its target.
   const guardOf = (name) => check({ $ref: `#/definitions/${name}` }, "value", definitions).replace("(value)", "");

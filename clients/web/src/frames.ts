@@ -3255,12 +3255,7 @@ export interface Results {
   watch: WatchResult;
   unwatch: UnwatchResult;
   presence: PresenceResult;
-  publish_keys: PublishKeysResult;
-  claim_keys: ClaimKeysResult;
   list_keys: ListKeysResult;
-  remove_keys: RemoveKeysResult;
-  commit: CommitResult;
-  group_info: GroupInfoResult;
   ping: PingResult;
 }
 
@@ -3294,11 +3289,6 @@ export const isResult: { [A in keyof Results]: (value: unknown) => value is Resu
   watch: isWatchResult,
   unwatch: isUnwatchResult,
   presence: isPresenceResult,
-  publish_keys: isPublishKeysResult,
-  claim_keys: isClaimKeysResult,
   list_keys: isListKeysResult,
-  remove_keys: isRemoveKeysResult,
-  commit: isCommitResult,
-  group_info: isGroupInfoResult,
   ping: isPingResult,
 };
