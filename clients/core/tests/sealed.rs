@@ -15,12 +15,12 @@ use pigeonhole_core::{
 use serde_json::{Value, json};
 use wire::{
     AckEntry, AckResult, Action, AddRequest, AddResult, Attached, ClaimKeysRequest, ClaimKeysResult, ClaimedDevice,
-    ClaimedUser, ClientMsgId, CommitRequest, CommitResult, ConversationId, DeviceId, DrainResult, EditRequest,
-    FileName, GroupInfoResult, GroupMember, HistoryRequest, HistoryResult, InboxResult, KeyDevice, KeyPackage, Kind,
-    LeaveRequest, LeaveResult, ListKeysResult, MediaId, Member, MembersResult, Message, MessageId, MimeType,
-    PingResult, PublishKeysRequest, PublishKeysResult, ReadResult, Refusal, Rekeyed, RemoveKeysResult, RemoveRequest,
-    Reply, Request, Role, SealedMedia, SendRequest, SendResult, Seq, ServerEvent, Side, System, Target, Timestamp,
-    UploadRequest, UploadResult, UploadedResult, UserId, direct_conversation_id, error_frame, reply_frame,
+    ClaimedUser, ClientMsgId, CommitRequest, CommitResult, Conversation, ConversationId, DeviceId, DrainResult,
+    EditRequest, FileName, GroupInfoResult, GroupMember, HistoryRequest, HistoryResult, InboxResult, KeyDevice,
+    KeyPackage, Kind, LeaveRequest, LeaveResult, ListKeysResult, MediaId, Member, MembersResult, Message, MessageId,
+    MimeType, PingResult, PublishKeysRequest, PublishKeysResult, ReadResult, Refusal, Rekeyed, RemoveKeysResult,
+    RemoveRequest, Reply, Request, Role, SealedMedia, SendRequest, SendResult, Seq, ServerEvent, Side, System, Target,
+    Timestamp, UploadRequest, UploadResult, UploadedResult, UserId, direct_conversation_id, error_frame, reply_frame,
 };
 
 /// Small, so that there are several pages.
@@ -194,6 +194,9 @@ impl Server {
                 self.append(user, entry).into()
             }
             Action::Commit(request) => self.commit(user, request)?.into(),
+            Action::GroupInfo(_) | Action::Members(_) if is_group() && !self.members.contains_key(user) => {
+                return Err(Refusal::NotMember);
+            }
             Action::GroupInfo(_) => self.newest.clone().ok_or(Refusal::Gone)?.into(),
             Action::PublishKeys(request) => self.publish(user, device, request).into(),
             Action::ListKeys(_) => self.list(user).into(),
@@ -427,7 +430,7 @@ impl Server {
         let delivered = self.delivered.get(user).copied().unwrap_or_default();
         if is_group() {
             let Some(first_seq) = self.members.get(user) else {
-                return InboxResult { conversations: vec![], next_cursor: None };
+                return InboxResult { conversations: self.left(user, last), next_cursor: None };
             };
             let row = json!({"conversation_id": chat(), "kind": "group", "title": "model", "role": "member",
                 "member_count": self.members.len(), "first_seq": first_seq, "unread": 0, "mentions": 0, "encrypted": true,
@@ -441,6 +444,18 @@ impl Server {
             "last_message": {"seq": last.seq, "sender_id": last.sender_id, "kind": last.kind, "preview": "",
                 "sent_at": last.sent_at}});
         InboxResult { conversations: vec![serde_json::from_value(row).unwrap()], next_cursor: None }
+    }
+
+    /// The row of a group that the user has left. The server doesn't say how the group is encrypted.
+    fn left(&self, user: &UserId, last: &Message) -> Vec<Conversation> {
+        let is_removal = |entry: &&Message| matches!(&entry.system, Some(System::MembersRemoved { members }) if members.contains(user));
+        let row = |removal: &Message| {
+            json!({"conversation_id": chat(), "kind": "group", "title": "", "role": "none", "member_count": 0,
+                "first_seq": 1, "unread": 0, "mentions": 0, "delivered_seq": removal.seq, "read_seq": 0,
+                "last_seq": removal.seq, "last_message": {"seq": removal.seq, "sender_id": last.sender_id,
+                    "kind": "system", "preview": "", "sent_at": removal.sent_at}})
+        };
+        self.log.iter().rfind(is_removal).map(|entry| serde_json::from_value(row(entry)).unwrap()).into_iter().collect()
     }
 
     fn history(&self, user: &UserId, request: &HistoryRequest) -> Result<HistoryResult, Refusal> {
@@ -966,6 +981,57 @@ fn members_of_a_group_come_and_go_with_commits_and_read_what_is_theirs() {
     world.keep(0, "remove", Outgoing::Request(remove.into()));
     world.settle();
     assert!(world.server.log.last().unwrap().commit.is_some() && world.server.unnamed.is_empty());
+}
+
+#[test]
+fn a_message_to_a_group_that_the_user_has_left_fails_and_leaves_in_no_form() {
+    let mut world = group();
+    world.write(0);
+    world.settle();
+    let (conversation_id, client_msg_id) = (chat(), ClientMsgId::parse("add").unwrap());
+    let add = AddRequest { conversation_id, client_msg_id, members: vec![user("carol")], keys: None };
+    world.keep(0, "add", Outgoing::Request(add.into()));
+    world.settle();
+    let (conversation_id, client_msg_id) = (chat(), ClientMsgId::parse("remove").unwrap());
+    let remove = RemoveRequest { conversation_id, client_msg_id, user_id: user("carol"), keys: None };
+    world.keep(0, "remove", Outgoing::Request(remove.into()));
+    world.settle();
+    // A new device of carol has only the row, without how the group is encrypted.
+    let keys = world.devices[2].keys.clone();
+    world.devices.push(Device::new("carol", "laptop", &keys));
+    world.settle();
+    world.write(3);
+    world.settle();
+    let refused = world.devices[3].store.saved().refused;
+    assert_eq!(refused.iter().map(|(_, code)| &**code).collect::<Vec<_>>(), ["not_member"]);
+    assert_eq!(world.server.refused, 0, "the server has seen it");
+}
+
+#[test]
+fn a_user_who_wrote_after_a_removal_reads_everything_since_the_next_addition() {
+    let mut world = group();
+    world.write(0);
+    world.settle();
+    for id in ["add", "again"] {
+        let (conversation_id, client_msg_id) = (chat(), ClientMsgId::parse(id).unwrap());
+        let add = AddRequest { conversation_id, client_msg_id, members: vec![user("carol")], keys: None };
+        world.keep(0, id, Outgoing::Request(add.into()));
+        world.settle();
+        if id == "add" {
+            let (conversation_id, client_msg_id) = (chat(), ClientMsgId::parse("remove").unwrap());
+            let remove = RemoveRequest { conversation_id, client_msg_id, user_id: user("carol"), keys: None };
+            world.keep(0, "remove", Outgoing::Request(remove.into()));
+            world.settle();
+            world.write(2);
+            world.settle();
+        }
+    }
+    let joined = world.server.last();
+    world.write(0);
+    world.settle();
+    let last = world.devices[2].texts().pop().unwrap();
+    assert!(last.0 > joined, "carol's newest text is {last:?}");
+    assert!(world.devices[2].unreadable.iter().all(|(seq, _)| *seq < joined), "{:?}", world.devices[2].unreadable);
 }
 
 #[test]

@@ -333,7 +333,7 @@ it("own kinds and data are inside of what is sealed, and an own edit says what i
 
 it("nothing of a plain group, a service or a delete is sealed", () => {
   const { session } = chatting();
-  session.store({ row: rowOf(GROUP, {}) });
+  session.store({ row: rowOf(GROUP, { history: "joined" }) });
   session.keep({ clientMsgId: "m1", target: { conversation_id: GROUP }, body: "to all" }, undefined, 0);
   session.keep({ clientMsgId: "m2", target: { to: "@shop" }, body: "to a service" }, undefined, 0);
   const request = { action: "delete", conversation_id: ID, client_msg_id: "d1", seq: 1 } as const;
@@ -343,6 +343,17 @@ it("nothing of a plain group, a service or a delete is sealed", () => {
     ["send", "text"],
     ["delete", undefined],
   ]);
+});
+
+it("a message to a group that the user has left fails and leaves in no form", () => {
+  const { session } = chatting();
+  // Without its rules, the row doesn't say whether the group is encrypted.
+  session.store({ row: rowOf(GROUP, { role: "none" }) });
+  session.keep({ clientMsgId: "m1", target: { conversation_id: GROUP }, body: "to all" }, undefined, 0);
+  const { frames, told } = turn(session);
+  expect(frames.filter(({ action }) => action === "send")).toEqual([]);
+  const codes = told.flatMap((event) => (event.type === "failed" ? [event.error.code] : []));
+  expect(codes).toEqual(["not_member"]);
 });
 
 it("a file for a user is refused if it has no key, before any byte of it leaves", () => {

@@ -162,7 +162,12 @@ impl Core {
             return;
         }
         conversation.wanted = conversation.wanted.max(message.seq);
-        let begins = message.seq == Seq::ZERO.next() || turn_of(&message, &self.me) == Some(Turn::Joins);
+        let turn = turn_of(&message, &self.me);
+        let is_first = message.seq == Seq::FIRST;
+        if turn.is_some() && !is_first {
+            self.sealing.turned(&id);
+        }
+        let begins = is_first || turn == Some(Turn::Joins);
         let before = message.seq.previous();
         conversation.buffer.insert(message.seq, (message, missed));
         if begins {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use wire::limits::{HISTORY_LIMIT_MAX, INBOX_LIMIT_MAX};
 use wire::{
     Action, Attached, ClientMsgId, Conversation, ConversationId, HistoryRequest, HistoryResult, InboxRequest,
-    InboxResult, Kind, Message, PingResult, Problem, Rekeyed, SendResult, Seq, Side, Target, Timestamp,
+    InboxResult, Kind, Message, PingResult, Problem, Rekeyed, Role, SendResult, Seq, Side, Target, Timestamp,
     direct_conversation_id,
 };
 
@@ -51,6 +51,8 @@ pub(super) struct Sealing {
     /// The groups in the clear by the store, until the server has listed what has changed since.
     stored_plain: BTreeSet<ConversationId>,
     is_listed: bool,
+    /// The groups that the user has left, by the server's chat list. Their rows don't say whether they are encrypted.
+    left: BTreeSet<ConversationId>,
     /// Groups of messages that wait for a row of the chat list.
     unknown: BTreeSet<ConversationId>,
     /// Rows are under way.
@@ -68,6 +70,13 @@ const REPORTS: &str = "encryption.report";
 impl Sealing {
     fn is_plain(&self, id: &ConversationId) -> bool {
         self.plain.contains(id) || (self.is_listed && self.stored_plain.contains(id))
+    }
+
+    /// The user has come into the group or left it: its members can have begun to encrypt, or will.
+    pub(super) fn turned(&mut self, id: &ConversationId) {
+        self.plain.remove(id);
+        self.stored_plain.remove(id);
+        self.left.remove(id);
     }
 }
 
@@ -330,10 +339,10 @@ impl Core {
         let Some(upload) = queued.outgoing.upload() else { return Ok(Some(false)) };
         let is_copy = matches!(upload.source, Source::CopyOf { .. });
         match self.reader_of(queued) {
-            Reader::Unknown => {
-                self.waits_for_row(queued);
-                Ok(None)
-            }
+            Reader::Unknown => match self.waits_for_row(queued) {
+                Form::Refused(error) => Err(error),
+                _ => Ok(None),
+            },
             Reader::Any if is_copy && upload.sealed.is_some() => {
                 let problem = "an encrypted file can't be copied into a conversation in the clear".to_owned();
                 Err(Error::Invalid { field: "copy_of", problem })
@@ -439,7 +448,7 @@ impl Core {
         match (self.sealing.loads.remove(&load), found) {
             (None, Found::Start { chats, .. }) => {
                 self.outbox.remember_rows(&chats);
-                let groups = chats.iter().filter(|row| row.conversation_id.is_group());
+                let groups = chats.iter().filter(|row| row.conversation_id.is_group() && says_how(row));
                 let (encrypted, plain): (Vec<_>, Vec<_>) = groups.partition(|row| row.encrypted);
                 self.sealing.stored_plain.extend(plain.into_iter().map(|row| row.conversation_id.clone()));
                 for row in encrypted {
@@ -484,8 +493,13 @@ impl Core {
             return;
         }
         let is_group = row.conversation_id.is_group();
-        if is_group {
+        if is_group && says_how(row) {
+            self.sealing.left.remove(&row.conversation_id);
             self.group_created(&row.conversation_id, row.encrypted);
+        } else if is_group && row.role == Some(Role::None) {
+            self.sealing.turned(&row.conversation_id);
+            self.sealing.unknown.remove(&row.conversation_id);
+            self.sealing.left.insert(row.conversation_id.clone());
         }
         if !row.encrypted {
             return;
@@ -548,6 +562,10 @@ impl Core {
     /// A message waits for the row of its group, which is new on this device.
     fn waits_for_row(&mut self, queued: &Queued) -> Form {
         if let Some(Party::Conversation(id)) = self.party_of(queued) {
+            if self.sealing.left.contains(&id) {
+                let (code, message) = ("not_member".to_owned(), "the user has left the group".to_owned());
+                return Form::Refused(Error::Refused { code, message });
+            }
             self.sealing.unknown.insert(id);
         }
         Form::Waits
@@ -668,6 +686,11 @@ impl Core {
         }
         self.show(id, now);
     }
+}
+
+/// Returns whether the row of a group says how the group is encrypted: with the rules, which only members see.
+fn says_how(row: &Conversation) -> bool {
+    row.encrypted || row.history.is_some()
 }
 
 /// Returns the change of a group's members that a request makes.

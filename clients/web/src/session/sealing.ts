@@ -21,7 +21,7 @@ import {
   type Request,
 } from "../frames.ts";
 import { directConversationId } from "../made-ids.ts";
-import { isChange, isChannel, isGroup, isService, kindOf, readHistory, requestFor } from "../protocol.ts";
+import { isChange, isChannel, isGroup, isService, kindOf, readHistory, requestFor, turnOf } from "../protocol.ts";
 import type { Queued, QueuedMessage, StorageChange, StoringRequest } from "../saved.ts";
 import type { Found, Load, LoadId, Write } from "../store/types.ts";
 import type { LinkId, Output, Step } from "./core.ts";
@@ -86,6 +86,8 @@ export class SealedSession extends Session {
   #peers = new Map<string, string>();
   /** The groups whose row is known, with the epoch of an encrypted one. */
   #groups = new Map<string, number | undefined>();
+  /** The groups of which the user is no member, by the server's chat list. */
+  #left = new Set<string>();
   #areRowsAsked = false;
   /** The server has refused the rows until then. */
   #rowsAt = 0;
@@ -404,6 +406,7 @@ export class SealedSession extends Session {
   }
 
   #knowGroup(id: string, epoch: number | undefined): void {
+    this.#left.delete(id);
     this.#groups.set(id, epoch ?? this.#groups.get(id));
     this.#locks.delete(id);
     if (epoch !== undefined) {
@@ -431,7 +434,9 @@ export class SealedSession extends Session {
       }
       const place = this.#placeOf(request);
       const reader = this.#readerOf(place);
-      if (reader === undefined) {
+      if (reader === undefined && this.#hasLeft(place)) {
+        asker.refused(new PigeonholeError("not_member", "the user has left the group"));
+      } else if (reader === undefined) {
         this.#waiting.push(waiting);
         if ("conversation_id" in place && isGroup(place.conversation_id ?? "") && this.#hasRows) {
           this.#askRows();
@@ -468,8 +473,10 @@ export class SealedSession extends Session {
           for (const row of conversations) {
             this.store({ row });
           }
-          const isMissing = ({ request }: Waiting) =>
-            request.action !== "create" && this.#readerOf(this.#placeOf(request)) === undefined;
+          const isMissing = ({ request }: Waiting) => {
+            const place = request.action === "create" ? undefined : this.#placeOf(request);
+            return place && this.#readerOf(place) === undefined && !this.#hasLeft(place);
+          };
           if (next_cursor !== null && this.#waiting.some(isMissing)) {
             this.#askRows(next_cursor);
           } else {
@@ -483,15 +490,19 @@ export class SealedSession extends Session {
     );
   }
 
-  /** The chat list has no row of these groups, so the user is no member. The server refuses the requests. */
+  /** The chat list has no row of these groups, so the user is no member. Nothing leaves in the clear. */
   #endRows(): void {
     for (const { request } of this.#waiting) {
       const place = request.action === "create" ? {} : this.#placeOf(request);
       const id = "conversation_id" in place ? (place.conversation_id ?? "") : "";
-      if (isGroup(id) && !this.#groups.has(id)) {
-        this.#groups.set(id, undefined);
+      if (isGroup(id) && this.#readerOf(place) === undefined) {
+        this.#left.add(id);
       }
     }
+  }
+
+  #hasLeft(place: Place): boolean {
+    return "conversation_id" in place && this.#left.has(place.conversation_id ?? "");
   }
 
   /** Announces the ciphertext of a file. */
@@ -752,15 +763,27 @@ export class SealedSession extends Session {
     }
   }
 
-  #meetRow({ conversation_id: id, peer_id, encrypted = false, epoch = 0 }: Conversation): void {
+  #meetRow({ conversation_id: id, peer_id, role, history, encrypted = false, epoch = 0 }: Conversation): void {
     this.#meet(id, peer_id);
-    if (isGroup(id)) {
+    if (isGroup(id) && (encrypted || history !== undefined)) {
       this.#knowGroup(id, encrypted ? epoch : undefined);
+    } else if (isGroup(id) && role === "none") {
+      // The row doesn't say whether the group is encrypted.
+      this.#turned(id);
+      this.#left.add(id);
     }
     const party = peer_id === undefined ? { conversation: id } : { user: peer_id };
     // A group that was created encrypted begins with its first message.
     if (encrypted && (peer_id !== undefined || epoch > 0)) {
       this.#keyring.met(party, this.#nowMs);
+    }
+  }
+
+  /** The user has come into the group or left it: its members can have begun to encrypt, or will. */
+  #turned(id: string): void {
+    this.#left.delete(id);
+    if (this.#groups.get(id) === undefined) {
+      this.#groups.delete(id);
     }
   }
 
@@ -776,6 +799,9 @@ export class SealedSession extends Session {
   override judges(message: Message): boolean {
     const { conversation_id: id, sender_id } = message;
     this.#meet(id, sender_id === this.me ? undefined : sender_id);
+    if (message.seq > 1 && turnOf(message, this.me) !== undefined) {
+      this.#turned(id);
+    }
     const position = this.#keyring.position(id);
     if (position !== undefined && position < this.conversations.shown(id)) {
       // The entries that the app has passed come first.
