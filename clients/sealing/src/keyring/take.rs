@@ -94,8 +94,8 @@ impl Keyring {
         let seq = message.seq.value();
         let me = self.me().clone();
         let Some(seat) = self.seats.get_mut(id) else { return true };
-        if seat.row.removed && roster::named(message).0.contains(&me) {
-            // The user is a member again.
+        if seat.group.is_none() && roster::named(message).0.contains(&me) {
+            // The user is a member again: what the server refused before says nothing now.
             seat.row.removed = false;
             seat.refused = None;
         }
