@@ -283,7 +283,11 @@ impl Running {
         match committed.await {
             Ok(committed) => committed,
             // A mistake in the store: a repetition would end in the same way, so the client ends.
-            Err(panicked) => resume_unwind(panicked.into_panic()),
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                // The runtime ends, and this task with it.
+                Err(_) => std::future::pending().await,
+            },
         }
     }
 
