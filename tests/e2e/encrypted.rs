@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use pigeonhole_client::{
-    At, Attachment, Client, Content, ConversationId, Draft, Emoji, Error, Event, Events, FileName, Filter, Keys, Kind,
-    ListSnapshot, Lock, Message, MessageItem, MimeType, NewGroup, Notice, OwnDevice, Screen, Target, Title, UserId,
-    View,
+    At, Attachment, Client, Content, ConversationId, DeviceId, Draft, Emoji, Error, Event, Events, FileName, Filter,
+    Keys, Kind, ListSnapshot, Lock, Message, MessageItem, MimeType, NewGroup, Notice, OwnDevice, Peek, Screen, Side,
+    Target, Title, UserId, View,
 };
 use testkit::{Network, PATIENCE, TestServer};
 use tokio::time::{sleep, timeout};
@@ -193,6 +193,42 @@ async fn a_new_device_joins_alone_and_a_reset_needs_no_help() {
     }
     until(&mut new, |screen| bodies(screen) == ["two", "three", "four", "five"]).await;
     assert_eq!([&phone, &bob].map(|device| device.client.stats().unreadable), [0, 0]);
+}
+
+#[tokio::test]
+async fn a_notification_opens_a_message_and_the_app_opens_it_again() {
+    let (server, folder) = (TestServer::open().await, Folder::new("peek"));
+    let (alices, bobs) = (Keys::generate().unwrap(), Keys::generate().unwrap());
+    let bob = Device::open(&server, "bob", "phone", &bobs, &folder.0).await;
+    let alice = Device::open(&server, "alice", "phone", &alices, &folder.0).await;
+    let with_bob = alice.client.direct(server.id("bob")).unwrap();
+    with_bob.send("one").await.unwrap().stored().await.unwrap();
+    until(&mut bob.view(&server, "alice"), |screen| bodies(screen) == ["one"]).await;
+    bob.client.close().await;
+    with_bob.send("two").await.unwrap().stored().await.unwrap();
+    let mut laptop = Device::open(&server, "alice", "laptop", &alices, &folder.0).await;
+    laptop.notice(|notice| matches!(notice, Notice::Joined { .. })).await;
+    let from_laptop = laptop.client.direct(server.id("bob")).unwrap();
+    from_laptop.send("three").await.unwrap().stored().await.unwrap();
+
+    // The extension of the phone has a connection of its own, and reads the app's store.
+    let (extension, _events) = Client::connect(config(&server, server.url(), "bob")).await.unwrap();
+    let (me, path) = (UserId::parse(&server.id("bob")).unwrap(), folder.0.join("bob-phone"));
+    let file = std::fs::read(&path).unwrap();
+    for _ in 0..2 {
+        let saved = pigeonhole_store::Reader::open(&path, &me).unwrap().saved().unwrap();
+        let peek = Peek::open(&bobs, &me, DeviceId::parse("phone").unwrap(), saved).unwrap();
+        let after = peek.position(with_bob.id()).unwrap();
+        let page = extension.history(with_bob.id(), Side::After(after), 100).await.unwrap();
+        let opened = peek.opened(&page.messages, page.messages[0].sent_at);
+        assert_eq!(opened.iter().map(|message| &*message.body).collect::<Vec<_>>(), ["two", "three"]);
+    }
+    assert!(std::fs::read(&path).unwrap() == file, "the store has changed");
+
+    let bob = Device::open(&server, "bob", "phone", &bobs, &folder.0).await;
+    let mut his = bob.view(&server, "alice");
+    let screen = until(&mut his, |screen| bodies(screen) == ["one", "two", "three"]).await;
+    assert_eq!(unreadable(&screen), 0);
 }
 
 #[tokio::test]

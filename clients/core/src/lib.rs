@@ -16,6 +16,7 @@ mod group;
 mod keys;
 mod media;
 mod moment;
+mod peek;
 mod saved;
 mod session;
 mod stats;
@@ -33,6 +34,8 @@ pub use group::{Draft, EVERYBODY, Edited, NewGroup, check_users};
 pub use keys::Keys;
 pub use media::{About, Carry, CarryId, Put, PutEnd, PutNews, SealedFile, SealedPut, Source, Upload, opener_of};
 pub use moment::Moment;
+pub use peek::Peek;
+
 pub use pigeonhole_sealing::{
     FileDigest, FileOpener, Keyring, Lock, Notice, OwnDevice, SafetyNumber, sealed_file_bytes,
 };

@@ -329,12 +329,17 @@ impl State {
 const NOT_ENCRYPTED: &str = "the client has no encryption";
 
 fn keyring(me: &UserId, encrypted: &Encrypted, saved: &mut Saved) -> Result<Box<Keyring>, Fault> {
+    let (keys, device_id) = keys_of(encrypted)?;
+    let mut keyring = keys.keyring(me, device_id, saved)?;
+    keyring.carry_files();
+    Ok(keyring)
+}
+
+pub(crate) fn keys_of(encrypted: &Encrypted) -> Result<(Keys, DeviceId), Fault> {
     let config = |problem: &str| Fault::new("config", problem.to_owned());
     let seed = <&[u8; 32]>::try_from(&*encrypted.seed).map_err(|_| config("the keys have 32 bytes"))?;
     let device_id = DeviceId::parse(&encrypted.device_id).map_err(|error| config(&format!("the device id {error}")))?;
-    let mut keyring = Keys::import(seed).keyring(me, device_id, saved)?;
-    keyring.carry_files();
-    Ok(keyring)
+    Ok((Keys::import(seed), device_id))
 }
 
 /// Returns the usual times with these changes.

@@ -3,11 +3,20 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use pigeonhole_core::Peek;
+use serde::Deserialize;
 use serde_json::json;
-use wire::{Side, UserId};
+use wire::{Message, Side, Timestamp, UserId};
 
 use crate::edge::{conversation, number};
+use crate::engine::{Encrypted, keys_of};
 use crate::fault::Fault;
+
+/// The part of a page of `history` that a reader opens.
+#[derive(Deserialize)]
+struct Page {
+    messages: Vec<Message>,
+}
 
 /// The part of a message that a notification shows.
 #[derive(Clone, Debug, PartialEq, Eq, uniffi::Record)]
@@ -25,6 +34,7 @@ pub struct Notice {
 #[derive(uniffi::Object)]
 pub struct Reader {
     store: Mutex<pigeonhole_store::Reader>,
+    me: UserId,
 }
 
 impl std::fmt::Debug for Reader {
@@ -45,7 +55,7 @@ impl Reader {
     pub fn open(folder: String, user_id: String) -> Result<Arc<Self>, Fault> {
         let me = UserId::parse(&user_id).map_err(|error| Fault::new("config", format!("the user id {error}")))?;
         let store = pigeonhole_store::Reader::open(Path::new(&folder).join("store"), &me);
-        Ok(Arc::new(Self { store: Mutex::new(store.map_err(|error| Fault::from(&error))?) }))
+        Ok(Arc::new(Self { store: Mutex::new(store.map_err(|error| Fault::from(&error))?), me }))
     }
 
     /// Returns what a notification shows of the message that a ring announces. `None`: nothing, because the user has read
@@ -92,9 +102,40 @@ impl Reader {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         Ok(json!(self.read(|store| store.window(&id, side, limit))?.messages).to_string())
     }
+
+    /// Returns the entry up to which the client has opened an encrypted conversation: a page of `history` for
+    /// [`opened`](Self::opened) begins behind it. `None`: the client has no part in the encryption yet.
+    ///
+    /// # Errors
+    /// `config`, `bad_request`, `store` or `broken`.
+    #[expect(clippy::needless_pass_by_value, reason = "as uniffi passes it")]
+    pub fn position(&self, encrypted: Encrypted, conversation_id: String) -> Result<Option<u64>, Fault> {
+        let id = conversation(&conversation_id)?;
+        Ok(self.peek(&encrypted)?.position(&id).map(wire::Seq::value))
+    }
+
+    /// Opens encrypted entries without a change of the client's state: the client opens them itself later. `pages`:
+    /// results of `history`, one behind the other, from [`position`](Self::position) on. Returns the messages with their
+    /// texts, as a JSON array.
+    ///
+    /// # Errors
+    /// `config`, `bad_request`, `store` or `broken`.
+    #[expect(clippy::needless_pass_by_value, reason = "as uniffi passes it")]
+    pub fn opened(&self, encrypted: Encrypted, pages: Vec<String>, now_ms: i64) -> Result<String, Fault> {
+        let pages = pages.iter().map(|page| serde_json::from_str(page)).collect::<Result<Vec<Page>, _>>();
+        let pages = pages.map_err(|error| Fault::new("bad_request", format!("pages: {error}")))?;
+        let entries: Vec<Message> = pages.into_iter().flat_map(|page| page.messages).collect();
+        Ok(json!(self.peek(&encrypted)?.opened(&entries, Timestamp::from_millis(now_ms))).to_string())
+    }
 }
 
 impl Reader {
+    fn peek(&self, encrypted: &Encrypted) -> Result<Peek, Fault> {
+        let (keys, device_id) = keys_of(encrypted)?;
+        let saved = self.read(pigeonhole_store::Reader::saved)?;
+        Ok(Peek::open(&keys, &self.me, device_id, saved)?)
+    }
+
     fn read<T>(
         &self,
         read: impl FnOnce(&pigeonhole_store::Reader) -> Result<T, pigeonhole_store::Error>,

@@ -88,8 +88,8 @@ pub use pigeonhole_core::chat::{
 };
 pub use pigeonhole_core::{
     About, Draft, EVERYBODY, Edited, Error, Event, Keeper, Keys, Lock, Moment, NewGroup, Notice, Outgoing, OwnDevice,
-    Queued, Readers, ReceiptKind, SafetyNumber, Source, Span, State, Stats, Tick, Timeline, TimelineEntry, Timing,
-    TokenNeed, Unreadable, Unsent, Upload, Why, Window,
+    Peek, Queued, Readers, ReceiptKind, SafetyNumber, Source, Span, State, Stats, Tick, Timeline, TimelineEntry,
+    Timing, TokenNeed, Unreadable, Unsent, Upload, Why, Window,
 };
 pub use wire::limits;
 pub use wire::{
