@@ -254,6 +254,10 @@ explore:
 soak messages="10000" seed="1":
     PIGEONHOLE_MESSAGES={{messages}} PIGEONHOLE_SEED={{seed}} cargo test --profile optimised --workspace --test soak -- --nocapture
 
+# Run encrypted chats over such a server: devices come, restart and are lost, and each reads all since it joined
+soak-sealed messages="10000" seed="1":
+    PIGEONHOLE_MESSAGES={{messages}} PIGEONHOLE_SEED={{seed}} cargo test --profile optimised --workspace --test soak_sealed -- --nocapture
+
 # Run users of the Rust, Kotlin and web clients over such a server, kill them, and check what they show. Needs Maven and JDK 17
 soak-clients messages="10000" seed="1": kotlin-library node
     cd clients/web && npm run build
@@ -281,7 +285,7 @@ nightly:
     #!/usr/bin/env bash
     set -u
     failed=()
-    for part in advisories rustdoc reference package-check samples-check kotlin openmls wasm pack quickstarts shrink swift "mangled 20000 $(date +%Y%m%d)00000" "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" "soak-clients 10000 $(date +%Y%m%d)" explore mutants; do
+    for part in advisories rustdoc reference package-check samples-check kotlin openmls wasm pack quickstarts shrink swift "mangled 20000 $(date +%Y%m%d)00000" "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" "soak-clients 10000 $(date +%Y%m%d)" "soak-sealed 10000 $(date +%Y%m%d)" explore mutants; do
         echo "== $part"
         just $part || failed+=("$part")
     done

@@ -12,6 +12,7 @@
 
 mod billing;
 mod call;
+mod canary;
 mod clock;
 pub mod cloud;
 mod conditions;
@@ -32,6 +33,7 @@ pub mod stream;
 mod workbench;
 
 pub use call::AwsCall;
+pub use canary::Canary;
 pub use clock::ManualClock;
 pub use connector::{Connector, dynamodb_config, management_config, s3_config, sdk_config, sns_config, sqs_config};
 pub use fake_aws::{FakeAws, Hold};
