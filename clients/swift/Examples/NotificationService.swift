@@ -1,6 +1,6 @@
 // An example of the notification service extension of an iOS app; docs/clients.md describes push. The extension runs next
 // to the app, for up to 30 seconds with each notification, and replaces ids with the message itself. `Account` is the
-// app's own: the server's address, the user and a token, from the keychain that app and extension share. Its folder is the
+// app's own: the server's address, the user, a token and the keys, from the keychain that app and extension share. Its folder is the
 // client's, in the container of their app group.
 
 import PigeonholeKit
@@ -47,9 +47,15 @@ final class NotificationService: UNNotificationServiceExtension, @unchecked Send
         // Without a folder: only one process may have the app's.
         let config = Config(url: Account.url, userID: Account.userID, keep: .outbox)
         let pigeonhole = try await Pigeonhole(config) { _ in try await Account.token() }
-        let page = try? await pigeonhole.conversation(conversation).history(after: seq - 1, limit: 1)
+        let chat = pigeonhole.conversation(conversation)
+        let page = try? await chat.history(after: seq - 1, limit: 1)
+        var message = page?.messages.first { $0.seq == seq && $0.deletedAt == nil }
+        if message?.kind == "sealed", let reader = try? Reader(folder: Account.folder, userID: Account.userID) {
+            // The app opens the message itself later: this changes nothing of its keys.
+            message = try? await chat.peek(seq, reader: reader, keys: Account.keys, deviceID: Account.deviceID)
+        }
         await pigeonhole.close()
-        return page?.messages.first { $0.seq == seq && $0.deletedAt == nil }
+        return message
     }
 }
 

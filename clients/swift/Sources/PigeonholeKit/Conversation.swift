@@ -122,6 +122,24 @@ public struct Conversation: Sendable {
         ])
     }
 
+    /// Opens an encrypted message for a notification, with the keys that the app's client has. The client opens the
+    /// message itself later, since its keys stay as they are.
+    ///
+    /// Call this on a client of the extension's own, with `keep: .outbox`. `reader` has the app's store; `keys` and
+    /// `deviceID` are the app's. `nil`: the message can't be opened, or the app has opened it.
+    public func peek(_ seq: Int, reader: Reader, keys: Keys, deviceID: String) async throws -> Message? {
+        let encrypted = Encrypted(seed: keys.export(), deviceId: deviceID)
+        guard var after = try reader.position(encrypted, id) else { return nil }
+        var pages: [String] = []
+        while after < seq, pages.count < peekPagesMax {
+            let page: JSON = try await ask("history", ["after_seq": .int(after), "limit": .int(peekPage)])
+            guard let last = page["messages"]?.array?.last?["seq"]?.int else { break }
+            after = last
+            pages.append(page.text)
+        }
+        return try reader.opened(encrypted, pages).first { $0.seq == seq }
+    }
+
     /// A page of the members.
     public func members(cursor: String? = nil, limit: Int = 100) async throws -> Members {
         try await ask("members", page(cursor, limit))
@@ -220,6 +238,9 @@ public struct Sent<Value: Decodable & Sendable>: Sendable {
         try await read(answer.value)
     }
 }
+
+/// The entries that a notification requests at a time, and how often.
+private let (peekPage, peekPagesMax) = (100, 20)
 
 extension JSON {
     static func strings(_ texts: [String]) -> JSON {

@@ -41,6 +41,16 @@ public final class Reader: Sendable {
             try reader.messages(conversationId: conversationID, before: before, limit: UInt32(clamping: limit))
         })
     }
+
+    func position(_ encrypted: Encrypted, _ conversationID: String) throws -> Int? {
+        try PigeonholeError.from { try reader.position(encrypted: encrypted, conversationId: conversationID) }
+            .map { Int(clamping: $0) }
+    }
+
+    func opened(_ encrypted: Encrypted, _ pages: [String]) throws -> [Message] {
+        let now = Int64(Date().timeIntervalSince1970 * 1_000)
+        return try read(PigeonholeError.from { try reader.opened(encrypted: encrypted, pages: pages, nowMs: now) })
+    }
 }
 
 /// The part of a message that a notification shows.

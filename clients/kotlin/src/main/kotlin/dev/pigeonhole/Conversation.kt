@@ -1,6 +1,7 @@
 package dev.pigeonhole
 
 import dev.pigeonhole.ffi.EdgeInput
+import dev.pigeonhole.ffi.Encrypted
 import java.io.File
 import java.time.Instant
 import kotlinx.coroutines.CompletableDeferred
@@ -10,9 +11,17 @@ import kotlinx.serialization.json.JsonNull
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonObjectBuilder
 import kotlinx.serialization.json.add
+import kotlinx.serialization.json.jsonArray
+import kotlinx.serialization.json.jsonObject
+import kotlinx.serialization.json.jsonPrimitive
+import kotlinx.serialization.json.long
 import kotlinx.serialization.json.put
 import kotlinx.serialization.json.putJsonArray
 import kotlinx.serialization.json.putJsonObject
+
+/** The entries that a notification requests at a time, and how often. */
+private const val PEEK_PAGE = 100
+private const val PEEK_PAGES_MAX = 20
 
 /**
  * A conversation: direct, a group or a channel.
@@ -115,6 +124,29 @@ public class Conversation internal constructor(
         before?.let { put("before_seq", it) }
         after?.let { put("after_seq", it) }
         put("limit", limit)
+    }
+
+    /**
+     * Opens an encrypted message for a notification, with the keys that the app's client has. The client opens the
+     * message itself later, since its keys stay as they are.
+     *
+     * Call this on a client of the notification's own, with [Keep.OUTBOX]. `reader` has the app's store; `keys` and
+     * `deviceId` are the app's. `null`: the message can't be opened, or the app has opened it.
+     */
+    public suspend fun peek(seq: Long, reader: Reader, keys: Keys, deviceId: String): Message? {
+        val encrypted = Encrypted(keys.export(), deviceId)
+        var after = reader.position(encrypted, id) ?: return null
+        val pages = mutableListOf<String>()
+        while (after < seq && pages.size < PEEK_PAGES_MAX) {
+            val page: JsonObject = ask("history") {
+                put("after_seq", after)
+                put("limit", PEEK_PAGE)
+            }
+            val last = page["messages"]?.jsonArray?.lastOrNull() ?: break
+            after = last.jsonObject.getValue("seq").jsonPrimitive.long
+            pages += page.toString()
+        }
+        return reader.opened(encrypted, pages).find { it.seq == seq }
     }
 
     /** A page of the members. */

@@ -1,5 +1,6 @@
 package dev.pigeonhole
 
+import dev.pigeonhole.ffi.Encrypted
 import java.io.File
 
 /**
@@ -26,6 +27,12 @@ public class Reader private constructor(private val reader: dev.pigeonhole.ffi.R
     /** The newest `limit` messages of a conversation below `before`, oldest first. `null`: the newest of all. */
     public fun messages(conversationId: String, before: Long? = null, limit: Int = 50): List<Message> =
         json.decodeFromString(public { reader.messages(conversationId, before?.toULong(), limit.toUInt()) })
+
+    internal fun position(encrypted: Encrypted, conversationId: String): Long? =
+        public { reader.position(encrypted, conversationId) }?.toLong()
+
+    internal fun opened(encrypted: Encrypted, pages: List<String>): List<Message> =
+        json.decodeFromString(public { reader.opened(encrypted, pages, System.currentTimeMillis()) })
 
     /** Closes the store. */
     override fun close(): Unit = reader.close()
