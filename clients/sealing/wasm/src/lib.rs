@@ -239,26 +239,12 @@ impl Keyring {
                 json(&ring.rolled(&conversation, &id, result, now))
             }
             Call::CarryFiles {} => json(&ring.carry_files()),
-            Call::Uploads { now } => {
-                let due = ring.uploads(now).into_iter().map(|upload| {
-                    json!({
-                        "conversation": upload.conversation_id, "id": upload.client_msg_id, "part": upload.part,
-                        "sha256": upload.sha256(), "data": Bytes::from(upload.bytes),
-                    })
-                });
-                json(&due.collect::<Vec<_>>())
-            }
+            Call::Uploads { now } => json(&ring.uploads(now).into_iter().map(uploading).collect::<Vec<_>>()),
             Call::Uploaded { conversation, id, part, media, now } => {
                 let upload = Upload { conversation_id: conversation, client_msg_id: id, part, bytes: Vec::new() };
                 json(&ring.uploaded(&upload, media, now))
             }
-            Call::Fetches { now } => {
-                let due = ring.fetches(now).into_iter().map(|fetch| {
-                    let Fetch { conversation_id, media_id, bytes, sha256 } = fetch;
-                    json!({"conversation": conversation_id, "media": media_id, "bytes": bytes, "sha256": sha256})
-                });
-                json(&due.collect::<Vec<_>>())
-            }
+            Call::Fetches { now } => json(&ring.fetches(now).into_iter().map(fetching).collect::<Vec<_>>()),
             Call::Fetched { conversation, media, bytes, sha256, data, now } => {
                 let fetch = Fetch { conversation_id: conversation, media_id: media, bytes, sha256 };
                 json(&ring.fetched(&fetch, data.map(|data| data.as_slice().to_vec()), now))
@@ -275,6 +261,19 @@ impl Keyring {
             Call::RemoveDevice { device, now } => json(&ring.remove_device(&device, now)),
         }
     }
+}
+
+/// Returns the upload with its bytes.
+fn uploading(upload: Upload) -> Value {
+    json!({
+        "conversation": upload.conversation_id, "id": upload.client_msg_id, "part": upload.part,
+        "sha256": upload.sha256(), "data": Bytes::from(upload.bytes),
+    })
+}
+
+fn fetching(fetch: Fetch) -> Value {
+    let Fetch { conversation_id, media_id, bytes, sha256 } = fetch;
+    json!({"conversation": conversation_id, "media": media_id, "bytes": bytes, "sha256": sha256})
 }
 
 fn json(value: &impl Serialize) -> Result<String> {
