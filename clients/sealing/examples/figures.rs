@@ -69,6 +69,13 @@ fn column(users: usize, devices: usize) -> Vec<(&'static str, String)> {
     let ((_, pending), commit) =
         ms(runs, || group.commit(&conversation, &client_msg_id, Step::Update, world::NOW_S).unwrap());
     let update = pending.commit.as_ref().unwrap().clone();
+    let lost = world.phones[last].member().clone();
+    let step = Step::Remove(&[(&lost.user, &lost.device)]);
+    let (_, without) = group.commit(&conversation, &client_msg_id, step, world::NOW_S).unwrap();
+    let packages = world.checked(&[last], 0);
+    let add_one = || without.next.commit(&conversation, &client_msg_id, Step::Add(&packages), world::NOW_S).unwrap();
+    let ((_, added), add) = ms(runs, add_one);
+    let added = added.commit.unwrap().len();
     world.phones[0].pending = Some(pending);
     assert!(world.send(0));
     let logged = world.log.last().unwrap().clone();
@@ -85,11 +92,13 @@ fn column(users: usize, devices: usize) -> Vec<(&'static str, String)> {
         ("seal 200 characters", seal),
         ("open", open),
         ("check a stored state", load),
+        ("add a device", add),
         ("make an update", commit),
         ("follow it", follow),
         ("join alone", external),
         ("package", bytes(package)),
         ("sealed message", bytes(sealed.len())),
+        ("addition", bytes(added)),
         ("update", bytes(update.len())),
         ("join", bytes(external_bytes)),
         ("state", bytes(stored.0.len())),
