@@ -67,7 +67,7 @@ async fn a_conversation_is_sealed_and_both_read_what_the_other_writes() {
     let listed = alice.ok(json!({"action": "ping", "features": true})).await;
     assert_eq!(
         listed["features"],
-        json!(["data", "report", "unread", "quiet", "encryption", "encryption.groups", "encryption.media"])
+        json!(["data", "report", "unread", "quiet", "fuse", "encryption", "encryption.groups", "encryption.media"])
     );
 }
 

@@ -194,7 +194,10 @@ impl Core {
             Input::Unwatch(conversation_id) => self.unwatch(&conversation_id),
             Input::Open { view, of } => self.open_view(view, of),
             Input::Act { view, act } => self.views.act(view, act),
-            Input::Close(view) => self.views.close(view),
+            Input::Close(view) => {
+                self.views.close(view);
+                self.reports.stop_waiting();
+            }
             Input::Loaded { load, found } => self.loaded(load, *found),
             Input::ReadAll(conversation_id) => self.views.read_all(&conversation_id),
             Input::Draft { target, draft } => self.draft(target, draft),
@@ -221,13 +224,18 @@ impl Core {
 
     fn on_event(&mut self, link: LinkId, event: ServerEvent, now: Moment) {
         match event {
-            ServerEvent::MessagesNew { messages, .. } => {
+            ServerEvent::MessagesNew { conversation_id, messages, marks } => {
+                let at = messages.last().map_or(self.wall, |message| message.sent_at);
                 for message in messages {
                     if message.conversation_id.is_channel() {
                         self.channel_entry(message, now);
                     } else {
                         self.arrived(message, false, now);
                     }
+                }
+                for Member { user_id, read_seq: seq, .. } in marks {
+                    let conversation_id = conversation_id.clone();
+                    self.receipt(ReceiptKind::Read, Receipt { conversation_id, user_id, seq, at });
                 }
             }
             ServerEvent::ReceiptDelivered(receipt) => self.receipt(ReceiptKind::Delivered, receipt),

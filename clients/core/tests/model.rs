@@ -326,7 +326,7 @@ impl Server {
         let duplicate = known.is_some();
         let message = known.unwrap_or_else(|| self.append(conversation, "alice", client_msg_id.as_str(), kind, body));
         let Message { conversation_id, seq, message_id, sent_at, version, .. } = message;
-        SendResult { conversation_id, seq, message_id, sent_at, duplicate, version }
+        SendResult { conversation_id, seq, message_id, sent_at, duplicate, version, read_seq: None }
     }
 
     fn set(&mut self, settings: &Settings) {
@@ -877,6 +877,7 @@ impl World {
         let event = ServerEvent::MessagesNew {
             conversation_id: message.conversation_id.clone(),
             messages: said.after(from).to_vec(),
+            marks: vec![],
         };
         let is_told = |link: &LinkId| message.conversation_id != channel() || self.server.watchers.contains(link);
         for (_, wire) in self.wires.iter_mut().filter(|(link, _)| is_told(link)) {

@@ -90,6 +90,11 @@ export type SendRequest = {
    */
   mentions?: UserId[];
   /**
+   * The user has read, and this device has saved, everything up to here. If no later entry of others exists, both
+   * marks of the user move to the message.
+   */
+  read?: number;
+  /**
    * The message that this one answers: one of the conversation that there is.
    */
   reply_to?: number;
@@ -1347,6 +1352,10 @@ export interface SendResult {
    */
   duplicate: boolean;
   message_id: MessageId;
+  /**
+   * Only if the `send` had `read`: the user's read mark. If it is below `read`, the client sends a `read`.
+   */
+  read_seq?: number;
   sent_at: Timestamp;
   /**
    * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
@@ -1933,6 +1942,10 @@ export interface CreateResult {
    * The users who could not be added to a channel. Left out if there is none.
    */
   not_added?: NotAdded[];
+  /**
+   * Only if the `send` had `read`: the user's read mark. If it is below `read`, the client sends a `read`.
+   */
+  read_seq?: number;
   sent_at: Timestamp;
   /**
    * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
@@ -1986,6 +1999,10 @@ export interface AddResult {
    * The users who could not be added. Left out if there is none.
    */
   not_added?: NotAdded[];
+  /**
+   * Only if the `send` had `read`: the user's read mark. If it is below `read`, the client sends a `read`.
+   */
+  read_seq?: number;
   sent_at?: Timestamp;
   /**
    * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
@@ -2030,6 +2047,10 @@ export interface LeaveResult {
    */
   duplicate?: boolean;
   message_id?: MessageId;
+  /**
+   * Only if the `send` had `read`: the user's read mark. If it is below `read`, the client sends a `read`.
+   */
+  read_seq?: number;
   sent_at?: Timestamp;
   /**
    * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
@@ -2482,6 +2503,10 @@ export interface CommitResult {
    */
   epoch: number;
   message_id: MessageId;
+  /**
+   * Only if the `send` had `read`: the user's read mark. If it is below `read`, the client sends a `read`.
+   */
+  read_seq?: number;
   sent_at: Timestamp;
   /**
    * A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
@@ -2606,6 +2631,10 @@ export interface Problem {
  */
 export interface MessagesNewEvent {
   conversation_id: ConversationId;
+  /**
+   * The marks that a `send` with `read` moved: its sender's, which count as receipts.
+   */
+  marks?: Member[];
   /**
    * At least one entry, in the order of `seq` and without a gap.
    *
@@ -2748,6 +2777,7 @@ export const limits = {
   PREVIEW_CHARS_MAX: 100,
   REACTIONS_SHOWN_MAX: 20,
   REACTORS_MAX: 100,
+  READ_WAIT_MS: 10000,
   REMOVES_MAX: 50,
   REPORT_ID_CHARS_MAX: 64,
   REPORT_SEQS_MAX: 10,
@@ -2814,8 +2844,8 @@ export function isAddResult(value: unknown): value is AddResult {
     mayHave(value, isText, "conversation_id", "message_id") &&
     mayHave(value, isFlag, "duplicate") &&
     mayHave(value, listOf(isNotAdded), "not_added") &&
-    mayHave(value, isTimestamp, "sent_at") &&
-    mayHave(value, isInteger, "seq", "version");
+    mayHave(value, isInteger, "read_seq", "seq", "version") &&
+    mayHave(value, isTimestamp, "sent_at");
 }
 
 export function isChannel(value: unknown): value is Channel {
@@ -2857,8 +2887,8 @@ export function isCommitResult(value: unknown): value is CommitResult {
     has(value, isText, "conversation_id", "message_id") &&
     has(value, isFlag, "duplicate") &&
     has(value, isInteger, "epoch", "seq") &&
-    has(value, isTimestamp, "sent_at") &&
-    mayHave(value, isInteger, "version");
+    mayHave(value, isInteger, "read_seq", "version") &&
+    has(value, isTimestamp, "sent_at");
 }
 
 export function isConnectionReplacedEvent(value: unknown): value is ConnectionReplacedEvent {
@@ -2888,9 +2918,9 @@ export function isCreateResult(value: unknown): value is CreateResult {
     has(value, isText, "conversation_id", "message_id") &&
     has(value, isFlag, "duplicate") &&
     mayHave(value, listOf(isNotAdded), "not_added") &&
+    mayHave(value, isInteger, "read_seq", "version") &&
     has(value, isTimestamp, "sent_at") &&
-    has(value, isInteger, "seq") &&
-    mayHave(value, isInteger, "version");
+    has(value, isInteger, "seq");
 }
 
 export function isData(value: unknown): value is Data {
@@ -2987,8 +3017,8 @@ export function isLeaveResult(value: unknown): value is LeaveResult {
   return isObject(value) &&
     mayHave(value, isText, "conversation_id", "message_id") &&
     mayHave(value, isFlag, "duplicate") &&
-    mayHave(value, isTimestamp, "sent_at") &&
-    mayHave(value, isInteger, "seq", "version");
+    mayHave(value, isInteger, "read_seq", "seq", "version") &&
+    mayHave(value, isTimestamp, "sent_at");
 }
 
 export function isListKeysResult(value: unknown): value is ListKeysResult {
@@ -3038,6 +3068,7 @@ export function isMessage(value: unknown): value is Message {
 export function isMessagesNewEvent(value: unknown): value is MessagesNewEvent {
   return isObject(value) &&
     has(value, isText, "conversation_id") &&
+    mayHave(value, listOf(isMember), "marks") &&
     has(value, listOf(isMessage), "messages") &&
     value.type === "messages.new";
 }
@@ -3163,9 +3194,9 @@ export function isSendResult(value: unknown): value is SendResult {
   return isObject(value) &&
     has(value, isText, "conversation_id", "message_id") &&
     has(value, isFlag, "duplicate") &&
+    mayHave(value, isInteger, "read_seq", "version") &&
     has(value, isTimestamp, "sent_at") &&
-    has(value, isInteger, "seq") &&
-    mayHave(value, isInteger, "version");
+    has(value, isInteger, "seq");
 }
 
 export function isSettingsEvent(value: unknown): value is SettingsEvent {

@@ -21,6 +21,7 @@ import {
   isErrorFrame,
   isHistoryResult,
   isInboxResult,
+  isMember,
   isMessage,
   isPresenceEvent,
   isReceiptDeliveredEvent,
@@ -29,6 +30,7 @@ import {
   isSystem,
   isTypingEvent,
   limits,
+  type Member,
   type Message,
   type Presence,
   type Problem,
@@ -393,7 +395,7 @@ export type Typing = Omit<TypingEvent, "type">;
 export type Incoming =
   | { is: "reply"; id: string | undefined; result: unknown }
   | { is: "error"; id: string | undefined; problem: Problem }
-  | { is: "messages"; messages: Message[] }
+  | { is: "messages"; conversationId: string; messages: Message[]; marks: Member[]; at: string | undefined }
   | { is: "receipt"; kind: ReceiptKind; receipt: Receipt }
   | { is: "typing"; typing: Typing }
   | { is: "presence"; presence: Presence }
@@ -416,7 +418,15 @@ export function parseFrame(text: string): Incoming {
     return { is: "error", id: frame.id, problem: frame.error };
   }
   if (type === "messages.new") {
-    return { is: "messages", messages: readMessages(field(frame, "messages")) ?? [] };
+    const messages = readMessages(field(frame, "messages")) ?? [];
+    const [conversationId, marks] = [field(frame, "conversation_id"), field(frame, "marks")];
+    return {
+      is: "messages",
+      conversationId: String(conversationId),
+      messages,
+      marks: Array.isArray(marks) ? marks.filter(isMember) : [],
+      at: messages.at(-1)?.sent_at,
+    };
   }
   if (isReceiptDeliveredEvent(frame) || isReceiptReadEvent(frame)) {
     const { conversation_id, user_id, seq, at } = frame;

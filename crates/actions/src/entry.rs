@@ -3,7 +3,9 @@
 use domain::{Audience, Change, ConnectionId, Draft, Entry, Failure, Follows, Head, Place, RosterRow};
 use store::message_append::AppendOutcome;
 use store::{Store, messages};
-use wire::{ClientMsgId, ConversationId, NotAdded, Refusal, SendResult, Seq, Target, UserId, direct_conversation_id};
+use wire::{
+    ClientMsgId, ConversationId, Member, NotAdded, Refusal, SendResult, Seq, Target, UserId, direct_conversation_id,
+};
 
 use crate::retry::Attempt;
 
@@ -35,6 +37,8 @@ pub struct Appended {
     pub concerned: Concerned,
     /// The number of the version of the text that an edit made.
     pub version: Option<u64>,
+    /// The writer's read mark then, if the request has `read`.
+    pub read_seq: Option<Seq>,
     /// The entry had been stored before, under the same idempotency key.
     pub duplicate: bool,
 }
@@ -48,16 +52,18 @@ impl Appended {
 
     /// Returns the reply.
     pub fn into_result(self) -> SendResult {
-        let Self { conversation_id, place: Place { seq, message_id, sent_at }, version, duplicate, .. } = self;
-        SendResult { conversation_id, seq, message_id, sent_at, duplicate, version }
+        let Self { conversation_id, place: Place { seq, message_id, sent_at }, version, read_seq, duplicate, .. } =
+            self;
+        SendResult { conversation_id, seq, message_id, sent_at, duplicate, version, read_seq }
     }
 }
 
 /// The users whom an entry concerns.
 #[derive(Debug)]
 pub enum Concerned {
-    /// The members of a direct conversation: their inbox rows are written in the same transaction.
-    Audience(Audience),
+    /// The members of a direct conversation: their inbox rows are written in the same transaction. With the writer's
+    /// marks, if the entry moved both.
+    Audience(Audience, Option<Member>),
     /// The members of a group: their inbox rows follow the log. `tried`: the try that stored the entry, if it is known.
     Group { member_count: u64, tried: Option<Tried> },
     /// The subscribers of a channel: the stream of its head invokes `fanout`.
@@ -146,7 +152,7 @@ pub(crate) async fn finished(store: &Store, draft: Draft, written: StoredEntry) 
     } else {
         Some(draft.stored(place.clone(), follows))
     };
-    Ok(Appended { conversation_id, place, entry, concerned, version, duplicate })
+    Ok(Appended { conversation_id, place, entry, concerned, version, read_seq: None, duplicate })
 }
 
 /// Reads the message that is to be changed. The reply for an unreadable one is that of a missing one. A client would

@@ -81,8 +81,20 @@ impl Actions {
         request: SendRequest,
         conflicts: &mut u64,
     ) -> Result<Appended, Failure> {
-        let SendRequest { target, client_msg_id, kind, body, media, data, reply_to, mentions, epoch, silent, frank } =
-            request;
+        let SendRequest {
+            target,
+            client_msg_id,
+            kind,
+            body,
+            media,
+            data,
+            reply_to,
+            read,
+            mentions,
+            epoch,
+            silent,
+            frank,
+        } = request;
         let conversation_id = conversation_for(writer.user, &target);
         let has_mentions = !mentions.is_empty();
         let kind_of_conversation = conversation_id.kind();
@@ -99,14 +111,35 @@ impl Actions {
             return Err(Refusal::bad_request("mentions", "must be left out: this is not a group").into());
         }
         match kind_of_conversation {
-            ConversationKind::Direct => direct::append(self, &target, draft, reply_to, conflicts).await,
+            ConversationKind::Direct => direct::append(self, &target, draft, (reply_to, read), conflicts).await,
             ConversationKind::Group | ConversationKind::Channel => {
                 if epoch.is_some() {
                     check_sealable(&draft.conversation_id)?;
                 }
-                Ok(log::append(self, writer, draft, conflicts).await?.entry()?)
+                let appended = log::append(self, writer, draft, read, conflicts).await?.entry()?;
+                Ok(self.with_read_seq(appended, writer.user, read).await)
             }
         }
+    }
+
+    /// Adds the writer's read mark to an entry of a group or a channel. Without it, the client sends a `read`.
+    async fn with_read_seq(&self, mut appended: Appended, user: &UserId, read: Option<Seq>) -> Appended {
+        let seq = appended.place.seq;
+        let is_read = appended.entry.as_ref().is_some_and(|entry| entry.read_all) && !appended.duplicate;
+        appended.read_seq = match &appended.concerned {
+            _ if read.is_none() => None,
+            Concerned::Group { .. } if !is_read => {
+                let row = store::inbox::get(&self.store, user, &appended.conversation_id).await;
+                row.ok().flatten().map(|row| {
+                    let is_next = row.end.seq.next() == seq && !appended.duplicate;
+                    // The row comes to the entry later. The mark follows if it is at the entry before.
+                    if is_next { row.marks.with_own(row.end.seq, seq, false).read_seq } else { row.marks.read_seq }
+                })
+            }
+            // A user who posts in a channel has read it.
+            Concerned::Group { .. } | Concerned::Channel | Concerned::Audience(..) => Some(seq),
+        };
+        appended
     }
 
     /// Appends a commit, which changes the keys of a sealed conversation or begins it. Counts in `conflicts` how often
@@ -129,9 +162,9 @@ impl Actions {
         let content = Content::Commit(Box::new(commit));
         let draft = Draft { conversation_id, sender_id: writer.user.clone(), client_msg_id, content };
         match kind {
-            ConversationKind::Direct => direct::append(self, &target, draft, None, conflicts).await,
+            ConversationKind::Direct => direct::append(self, &target, draft, (None, None), conflicts).await,
             ConversationKind::Group | ConversationKind::Channel => {
-                Ok(log::append(self, writer, draft, conflicts).await?.entry()?)
+                Ok(log::append(self, writer, draft, None, conflicts).await?.entry()?)
             }
         }
     }
@@ -178,7 +211,7 @@ impl Actions {
                 channel::react(self, draft, target, emoji.as_ref(), conflicts).await
             }
             (ConversationKind::Group, _) | (ConversationKind::Channel, Change::Edit { .. } | Change::Delete) => {
-                Ok(log::append(self, writer, draft, conflicts).await?.entry()?)
+                Ok(log::append(self, writer, draft, None, conflicts).await?.entry()?)
             }
         }
     }
@@ -213,7 +246,7 @@ impl Actions {
     ) -> Result<Changed, Failure> {
         let content = Content::Group(change);
         let draft = Draft { conversation_id, sender_id: writer.user.clone(), client_msg_id, content };
-        log::append(self, writer, draft, conflicts).await
+        log::append(self, writer, draft, None, conflicts).await
     }
 
     /// Makes the user a member of an open channel, or brings the user back to a group that the user has left. For a
@@ -265,7 +298,9 @@ impl Actions {
     /// reply. In a group above 32 members and in a channel, `fanout` does.
     pub async fn tell_appended(&self, appended: &Appended, from: Option<&ConnectionId>) -> Vec<Delivered> {
         match &appended.concerned {
-            Concerned::Audience(audience) => direct::tell_appended(self, appended, audience, from).await,
+            Concerned::Audience(audience, marks) => {
+                direct::tell_appended(self, appended, (audience, marks.as_ref()), from).await
+            }
             Concerned::Group { member_count, tried } => {
                 group::tell_appended(self, appended, *member_count, tried.as_ref()).await
             }

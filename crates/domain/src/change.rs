@@ -107,6 +107,7 @@ mod tests {
             sender_id: user("alice"),
             client_msg_id: None,
             origin: None,
+            read_all: false,
             counted: None,
             body,
         }

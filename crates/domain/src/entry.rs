@@ -41,6 +41,8 @@ pub struct Entry {
     pub client_msg_id: Option<ClientMsgId>,
     /// Groups only: the connection that sent it, which gets no copy.
     pub origin: Option<ConnectionId>,
+    /// Groups only: the author had read all entries before it.
+    pub read_all: bool,
     /// Channels only: the number of messages up to this entry.
     pub counted: Option<u64>,
     pub body: Body,
@@ -255,7 +257,7 @@ impl Draft {
             Content::Group(change) => Body::System(Box::new(SystemBody::of(change.requested(&sender_id)))),
         };
         let client_msg_id = Some(client_msg_id);
-        Entry { conversation_id, place, sender_id, client_msg_id, origin: None, counted: None, body }
+        Entry { conversation_id, place, sender_id, client_msg_id, origin: None, read_all: false, counted: None, body }
     }
 }
 

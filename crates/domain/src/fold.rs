@@ -168,7 +168,7 @@ fn line(entry: &Entry) -> LastEntry {
 }
 
 fn step(row: &mut Membership, logged: &Logged, at: Timestamp) {
-    let before = (row.end.seq, row.marks);
+    let end = row.end.seq;
     row.end.seq = logged.seq();
     let mut is_own = false;
     if let Logged::Entry(entry) = logged {
@@ -189,13 +189,14 @@ fn step(row: &mut Membership, logged: &Logged, at: Timestamp) {
         }
     }
     note_role(row, logged);
-    let (end, marks) = before;
-    // A user who has not caught up must still be able to drain.
-    if is_own && marks.delivered_seq == end {
-        row.marks.delivered_seq = row.end.seq;
-    }
-    if is_own && marks.read_seq == end {
-        row.marks.read_seq = row.end.seq;
+    if is_own {
+        let reads_all = matches!(logged, Logged::Entry(entry) if entry.read_all);
+        row.marks = row.marks.with_own(end, row.end.seq, reads_all);
+        if reads_all {
+            row.read_at = Some(at);
+            row.settings.marked_unread = false;
+            (row.notified_seq, row.is_badged, row.look) = (None, false, None);
+        }
     }
     if row.marks.delivered_seq < row.end.seq && row.marks.pending_from.is_none() {
         row.marks.pending_from = Some(row.marks.delivered_seq.next());
@@ -329,6 +330,7 @@ mod tests {
                 sender_id: user(USERS[who]),
                 client_msg_id: None,
                 origin: None,
+                read_all: false,
                 counted: None,
                 body,
             });
@@ -386,6 +388,10 @@ mod tests {
                 11 => {
                     let silent = MessageBody::new(Kind::Own("xs-vote".to_owned()), String::new());
                     self.write(who, Body::Message(Box::new(silent)));
+                }
+                12 => {
+                    self.write(who, Body::Message(Box::new(MessageBody::new(Kind::Text, "x".to_owned()))));
+                    self.entries.iter_mut().next_back().unwrap().read_all = true;
                 }
                 _ => {}
             }
@@ -478,7 +484,7 @@ mod tests {
         /// A view depends only on the log, not on the steps in which it was derived.
         #[test]
         fn a_view_is_a_fold_of_the_log(
-            wishes in prop::collection::vec((0usize..4, 0u8..12, 0usize..4, 0usize..9), 0..60),
+            wishes in prop::collection::vec((0usize..4, 0u8..13, 0usize..4, 0usize..9), 0..60),
             moves in prop::collection::vec((0u8..4, 0u64..12), 1..60),
             who in 0usize..4,
         ) {

@@ -123,6 +123,20 @@ pub struct Marks {
     pub pending_from: Option<Seq>,
 }
 
+impl Marks {
+    /// Returns the author's marks with an entry of the author at `seq`, right behind `end`. A mark follows if it is at
+    /// `end`: a user who has not caught up must still be able to drain. If the author had read all before it, both do.
+    #[must_use]
+    pub fn with_own(self, end: Seq, seq: Seq, read_all: bool) -> Self {
+        let follow = |mark: Seq| if read_all || mark == end { seq } else { mark };
+        let (delivered_seq, read_seq) = (follow(self.delivered_seq), follow(self.read_seq));
+        if read_all {
+            return Self { delivered_seq, read_seq, unread: 0, mentions: 0, pending_from: None };
+        }
+        Self { delivered_seq, read_seq, ..self }
+    }
+}
+
 /// A read mark on its way up: what must be counted to know `unread` once it is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {

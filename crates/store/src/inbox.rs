@@ -465,6 +465,9 @@ fn pending_query(store: &Store, user: &UserId) -> QueryFluentBuilder {
     query.key_condition_expression("user_id = :user").expression_attribute_values(":user", text(user.as_str()))
 }
 
+/// The attributes that no longer hold once all is read.
+pub(crate) const READ: &str = "pending_from, pending_since, notified_seq, badged_at, look, mentions, marked_unread";
+
 /// Raises a mark to the conversation's last message, the usual case, with one write and no read. Fails unless `seq` is
 /// the last, and the mark is below it. The row therefore has the time when the mark rose, and not that of a repetition.
 /// Returns the row as it was.
@@ -478,12 +481,11 @@ pub async fn catch_up(
 ) -> Result<Update, Error> {
     let (update, condition) = match mark {
         Mark::Delivered => (
-            "SET delivered_seq = :seq, delivered_at = :now REMOVE pending_from, pending_since",
+            "SET delivered_seq = :seq, delivered_at = :now REMOVE pending_from, pending_since".to_owned(),
             "last_seq = :seq AND delivered_seq < :seq",
         ),
         Mark::Read => (
-            "SET delivered_seq = :seq, read_seq = :seq, read_at = :now, unread = :none \
-             REMOVE pending_from, pending_since, notified_seq, badged_at, look, mentions, marked_unread",
+            format!("SET delivered_seq = :seq, read_seq = :seq, read_at = :now, unread = :none REMOVE {READ}"),
             "last_seq = :seq AND read_seq < :seq",
         ),
     };

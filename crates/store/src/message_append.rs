@@ -6,11 +6,11 @@ use std::time::Duration;
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::builders::{PutBuilder, UpdateBuilder};
 use aws_sdk_dynamodb::types::{AttributeValue, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
-use domain::{Audience, Body, Content, Draft, Entry, Follows, Marks, Membership, Place, preview};
+use domain::{Audience, Body, Content, Draft, Entry, Follows, Membership, Place, preview};
 use wire::{MessageId, Refusal, Seq, Timestamp, UserId};
 
 use crate::error::CallResult as _;
-use crate::inbox::FIRST_MESSAGES;
+use crate::inbox::{FIRST_MESSAGES, READ};
 use crate::item::{Item, Reader, VERSION, number, text, version};
 use crate::transaction::{Cancelled, Outcome, put, update};
 use crate::{Error, Store, epochs, media, messages, transaction};
@@ -40,6 +40,8 @@ pub struct Append<'a> {
     pub previous: Option<&'a Membership>,
     /// Set for a first message that counts.
     pub first_message: Option<FirstMessage>,
+    /// The sender has read everything up to here, by the request.
+    pub read: Option<Seq>,
     /// Until when the sender's commits fill their rate, this one included, and births among them.
     pub commits_until: Option<Timestamp>,
     pub births_until: Option<Timestamp>,
@@ -250,19 +252,34 @@ pub(crate) fn idempotency_put(store: &Store, draft: &Draft, place: &Place, of_te
         .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
 }
 
-/// Returns the updates of the author's own marks and count. The marks follow only if they were at the previous entry: a
-/// user who has not caught up must still be able to drain. A mark that does not follow is not written at all, because
+impl Append<'_> {
+    /// Whether the sender had read all entries before this one: then both marks move to it. The condition on the
+    /// conversation's end makes that exact.
+    pub fn reads_all(&self) -> bool {
+        self.read.zip(self.previous).is_some_and(|(read, row)| read >= row.end.seq)
+    }
+
+    /// Returns the attributes to remove from the sender's own row: what a `read` removes.
+    fn removed(&self) -> Option<&'static str> {
+        if self.reads_all() { Some(READ) } else { self.read.map(|_| "marked_unread") }
+    }
+}
+
+/// Returns the updates of the author's own marks and count. A mark that does not follow is not written at all, because
 /// an ack or a read may be raising it right now.
-pub(crate) fn own_marks(entry: &NewEntry, previous: Option<&Membership>) -> String {
-    let stood_at_the_end = |mark: fn(&Marks) -> Seq| previous.is_none_or(|row| mark(&row.marks) == row.end.seq);
+pub(crate) fn own_marks(entry: &NewEntry, previous: Option<&Membership>, reads_all: bool) -> String {
+    let seq = entry.place.seq;
+    let marks = previous.map(|row| row.marks.with_own(row.end.seq, seq, reads_all));
     let mut expression = String::new();
-    for (attribute, follows) in [
-        ("delivered_seq", stood_at_the_end(|marks| marks.delivered_seq)),
-        ("read_seq", stood_at_the_end(|marks| marks.read_seq)),
-    ] {
-        if follows {
+    for (attribute, mark) in
+        [("delivered_seq", marks.map(|marks| marks.delivered_seq)), ("read_seq", marks.map(|marks| marks.read_seq))]
+    {
+        if mark.is_none_or(|mark| mark == seq) {
             expression = format!("{expression}, {attribute} = :seq");
         }
+    }
+    if reads_all {
+        expression.push_str(", read_at = :at");
     }
     if entry.sends_until.is_some() {
         expression.push_str(", sends_until = :until");
@@ -279,7 +296,8 @@ pub(crate) fn with_count(update: UpdateBuilder, entry: &NewEntry) -> UpdateBuild
 }
 
 fn own_row_update(store: &Store, append: &Append) -> UpdateBuilder {
-    let marks = own_marks(&append.entry, append.previous);
+    let marks = own_marks(&append.entry, append.previous, append.reads_all());
+    let unread = if append.reads_all() { "unread = :none" } else { UNREAD };
     let audience = append.entry.audience;
     let own = audience.own();
     // In a note to self, the user is the peer.
@@ -293,18 +311,20 @@ fn own_row_update(store: &Store, append: &Append) -> UpdateBuilder {
                 update = update.expression_attribute_values(format!(":{name}"), number(until.millis()));
             }
         }
-        return with_count(update, &append.entry).update_expression(format!("{expression}{marks}{counted}"));
+        let removed = append.removed().map(|names| format!(" REMOVE {names}")).unwrap_or_default();
+        return with_count(update, &append.entry)
+            .update_expression(format!("{expression}, {unread}{marks}{counted}{removed}"));
     }
-    with_count(last_message_update(store, append, own, peer, Some(NOT_BLOCKED)), &append.entry).update_expression(
-        format!("{LAST_MESSAGE}, wrote = :yes, unread = if_not_exists(unread, :none){marks}{TAKEN_OUT_OF_THE_ARCHIVE}"),
-    )
+    let removed = append.removed().map(|names| format!(", {names}")).unwrap_or_default();
+    with_count(last_message_update(store, append, own, peer, Some(NOT_BLOCKED)), &append.entry)
+        .update_expression(format!("{LAST_MESSAGE}, wrote = :yes, {unread}{marks}{TAKEN_OUT_OF_THE_ARCHIVE}{removed}"))
 }
 
 fn other_row_update(store: &Store, append: &Append, other: &UserId) -> UpdateBuilder {
     let marks = "delivered_seq = if_not_exists(delivered_seq, :none), read_seq = if_not_exists(read_seq, :none)";
     if !append.entry.draft.content.counts() {
         let (expression, update) = silent_update(store, append, other, append.entry.audience.own(), None);
-        return update.update_expression(format!("{expression}, {marks}, {PENDING}"));
+        return update.update_expression(format!("{expression}, {UNREAD}, {marks}, {PENDING}"));
     }
     last_message_update(store, append, other, append.entry.audience.own(), None)
         .update_expression(format!(
@@ -324,7 +344,7 @@ fn silent_update(
     condition: Option<&str>,
 ) -> (String, UpdateBuilder) {
     let Append { entry: NewEntry { draft, place, .. }, previous, .. } = append;
-    let mut expression = format!("{SILENT}, unread = if_not_exists(unread, :none)");
+    let mut expression = SILENT.to_owned();
     let mut update = Update::builder()
         .table_name(&store.tables.inbox)
         .key("user_id", text(owner.as_str()))
@@ -366,6 +386,9 @@ fn still_ends(update: UpdateBuilder, previous: Option<&Membership>, also: Option
     let conditions: Vec<&str> = std::iter::once(place_is_free).chain(also).collect();
     (conditions.join(" AND "), update)
 }
+
+/// The count stays as it is.
+const UNREAD: &str = "unread = if_not_exists(unread, :none)";
 
 /// Since the first entry that waits.
 pub(crate) const PENDING: &str =

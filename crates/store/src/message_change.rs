@@ -75,7 +75,7 @@ fn own_row_update(store: &Store, alter: &Alter) -> UpdateBuilder {
         Change::Edit { .. } | Change::React { .. } => format!(" AND {NOT_BLOCKED}"),
         Change::Delete => String::new(),
     };
-    let marks = own_marks(&alter.entry, Some(alter.previous));
+    let marks = own_marks(&alter.entry, Some(alter.previous), false);
     with_count(update, &alter.entry)
         .update_expression(format!("{SILENT}{line}{marks}"))
         .condition_expression(format!("last_seq = :previous{blocked}"))

@@ -398,7 +398,7 @@ fn values(conversation: &ConversationId, seq: Option<Seq>) -> Item {
 }
 
 pub(crate) fn item(entry: &Entry) -> Item {
-    let Entry { conversation_id, place, sender_id, client_msg_id, origin, counted, body } = entry;
+    let Entry { conversation_id, place, sender_id, client_msg_id, origin, read_all, counted, body } = entry;
     let Place { seq, message_id, sent_at } = place;
     let mut item = Item::from([
         ("conversation_id".to_owned(), text(conversation_id.as_str())),
@@ -430,6 +430,7 @@ pub(crate) fn item(entry: &Entry) -> Item {
         ("target_sender", target.and_then(|target| target.sender_id.as_ref()).map(|id| text(id.as_str()))),
         ("mentions", if mentions.is_empty() { None } else { Some(AttributeValue::L(mentions)) }),
         ("origin", origin.as_ref().map(|id| text(id.as_str()))),
+        ("read_all", read_all.then_some(AttributeValue::Bool(true))),
         ("counted", counted.map(number)),
     ];
     let optional = common.into_iter().chain(own);
@@ -497,6 +498,7 @@ fn read(table: &str, item: &Item) -> Result<Entry, Error> {
         sender_id: row.parsed("sender_id", UserId::parse)?,
         client_msg_id: row.optional("client_msg_id", |row, name| row.parsed(name, ClientMsgId::parse))?,
         origin: row.optional("origin", Reader::text)?.map(ConnectionId::new),
+        read_all: row.flag("read_all")?,
         counted: row.optional("counted", Reader::count)?,
         body: body(&row)?,
     })

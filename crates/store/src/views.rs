@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use domain::{Membership, View};
-use wire::{ConversationId, UserId};
+use wire::{ConversationId, Timestamp, UserId};
 
 use crate::inbox::{MemberRows, Update, key, member_rows, outcome, read_if_written, row};
 use crate::item::{Reader, Value, number, readable, text, version};
@@ -90,6 +90,12 @@ pub async fn advance(store: &Store, before: Option<&Membership>, after: &Members
             Value::Left => {}
         }
     }
+    if let Some(at) = read_with_own_entry(before, after) {
+        sets.push("read_at = :read_at".to_owned());
+        write = write.expression_attribute_values(":read_at", number(at.millis()));
+        removes.extend(["badged_at", "marked_unread"]);
+        removes.extend(after.look.is_none().then_some("look"));
+    }
     if after.marks.pending_from.is_some() {
         sets.push("pending_since = if_not_exists(pending_since, :since)".to_owned());
         write = write.expression_attribute_values(":since", number(after.end.sent_at.millis()));
@@ -107,6 +113,11 @@ pub async fn advance(store: &Store, before: Option<&Membership>, after: &Members
         expression = format!("{expression} REMOVE {}", removes.join(", "));
     }
     outcome(store, unchanged(write.update_expression(expression), before)).await
+}
+
+/// Returns when the member read all, if an own entry shows that.
+fn read_with_own_entry(before: Option<&Membership>, after: &Membership) -> Option<Timestamp> {
+    after.read_at.filter(|at| before.and_then(|before| before.read_at) != Some(*at))
 }
 
 /// If the row is still as it was.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::actions::{Presence, Settings};
+use crate::actions::{Member, Presence, Settings};
 use crate::ids::{ConversationId, Seq, UserId};
 use crate::json::to_json;
 use crate::message::Message;
@@ -19,6 +19,9 @@ pub enum ServerEvent {
         /// At least one entry, in the order of `seq` and without a gap.
         #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
         messages: Vec<Message>,
+        /// The marks that a `send` with `read` moved: its sender's, which count as receipts.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        marks: Vec<Member>,
     },
     /// A device of `user_id` has everything up to `seq`: two grey ticks.
     #[serde(rename = "receipt.delivered")]
@@ -57,7 +60,7 @@ pub struct Receipt {
 impl ServerEvent {
     /// One new message.
     pub fn messages_new(message: Message) -> Self {
-        Self::MessagesNew { conversation_id: message.conversation_id.clone(), messages: vec![message] }
+        Self::MessagesNew { conversation_id: message.conversation_id.clone(), messages: vec![message], marks: vec![] }
     }
 
     pub fn to_frame(&self) -> String {

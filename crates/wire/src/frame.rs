@@ -147,6 +147,7 @@ mod tests {
             sent_at: Timestamp::from_millis(1_763_632_800_123),
             duplicate: false,
             version: None,
+            read_seq: None,
         };
         assert_snapshot!(reply_frame("send", Some(&id()), &sent.into()), @r#"{"type":"reply","action":"send","id":"r1","result":{"conversation_id":"dm_x","seq":42,"message_id":"0198","sent_at":"2025-11-20T10:00:00.123Z","duplicate":false}}"#);
         let pong = PingResult { pending: true, server_time: Timestamp::from_millis(0), features: None };

@@ -162,6 +162,8 @@ limits! {
     pub const TYPING_PAUSE_MS: u64 = 4_000;
     /// The time for which a client shows a user as writing.
     pub const TYPING_SHOWN_MS: u64 = 6_000;
+    /// The longest time for which a `read` waits for a `send` that takes it, while its user writes.
+    pub const READ_WAIT_MS: u64 = 10_000;
     /// Messages in one page of a history.
     pub const HISTORY_LIMIT_DEFAULT: u64 = 50;
     pub const HISTORY_LIMIT_MAX: u64 = 100;

@@ -302,6 +302,7 @@ async fn where_encryption_is_required_users_write_nothing_in_the_clear() {
             "report",
             "unread",
             "quiet",
+            "fuse",
             "encryption",
             "encryption.groups",
             "encryption.media",

@@ -221,6 +221,7 @@ async fn where_reports_are_on_each_sealed_message_has_its_digest() {
             "report",
             "unread",
             "quiet",
+            "fuse",
             "encryption",
             "encryption.groups",
             "encryption.media",

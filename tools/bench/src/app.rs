@@ -89,6 +89,13 @@ impl App {
         (stored["conversation_id"].clone(), stored["seq"].as_u64().unwrap_or_default())
     }
 
+    /// A reply that takes the sender's read mark along.
+    pub fn reply(&mut self, to: &str, body: &str, read: u64) -> Value {
+        let mut frame = self.message(to, body);
+        frame["read"] = json!(read);
+        frame
+    }
+
     /// A message that has not been sent yet.
     pub fn message(&mut self, to: &str, body: &str) -> Value {
         self.said += 1;

@@ -132,6 +132,8 @@ pub struct Ways {
     pub online_with_ack: Cost,
     /// Left pending, drained in a page of 100, and read with the rest of the page.
     pub drained: Cost,
+    /// A reply to an online user that takes the read mark along, as each message of a lively conversation does.
+    pub fused: Cost,
 }
 
 pub async fn ways() -> Ways {
@@ -152,15 +154,25 @@ pub async fn ways() -> Ways {
     let mut frames: Vec<_> = (0..100).map(message).collect();
     frames.extend([("bob", json!({"action": "drain"})), ("bob", up_to("read", &conversation, 101))]);
     let drained = app.cost(frames).await;
-    Ways { online, online_with_ack, drained }
+    let mut app = App::new(None);
+    app.online(&["alice", "bob"]).await;
+    let (_, seq) = app.say("alice", "bob", "hi").await;
+    let reply = app.reply("alice", "hi", seq);
+    let seq = app.ok("bob", reply).await["seq"].as_u64().unwrap_or_default();
+    let next = app.reply("bob", "a message of some forty characters, say", seq);
+    let fused = app.cost([("alice", next)]).await;
+    Ways { online, online_with_ack, drained, fused }
 }
 
 /// Returns the price of a million messages, by part.
 pub async fn table() -> String {
-    let Ways { online, online_with_ack, drained } = ways().await;
+    let Ways { online, online_with_ack, drained, fused } = ways().await;
+    let half = [&online, &fused].map(Bill::of_a_million).into_iter().sum();
     let mut rows = vec![
         ("sent, delivered and read online", Bill::of_a_million(&online), 1.0),
         ("as above, acknowledged before read", Bill::of_a_million(&online_with_ack), 1.0),
+        ("half of them read with the reply", half, 2.0),
+        ("all of them read with the reply", Bill::of_a_million(&fused), 1.0),
         ("left pending, 100 drained and read together", Bill::of_a_million(&drained), 100.0),
     ];
     // A frame in, a function that looks up the connection and posts, a frame out. An offline user misses it.

@@ -133,6 +133,9 @@ async fn marking() -> Rows {
     let next = app.message("bob", "hi");
     let all = [("alice", next), ("bob", up_to("read", &conversation, seq + 3))];
     rows.push(("send + read", app.cost(all).await));
+    let (_, seq) = app.say("alice", "bob", "hi").await;
+    let fused = app.reply("alice", "yes", seq);
+    rows.push(("send, fused", app.cost([("bob", fused)]).await));
     rows.push(("ping: nothing pending", app.cost([("bob", json!({"action": "ping"}))]).await));
     rows.push(("sample: one request in sixteen, any action", sample().await));
     rows

@@ -61,7 +61,7 @@ const MORE_REQUESTS: [(&str, &str); 32] = [
     ),
     (
         "send",
-        r#"{"action":"send","id":"r1","conversation_id":"dm_x","client_msg_id":"7b0e","kind":"text","body":"hi","reply_to":41}"#,
+        r#"{"action":"send","id":"r1","conversation_id":"dm_x","client_msg_id":"7b0e","kind":"text","body":"hi","reply_to":41,"read":41}"#,
     ),
     (
         "send",
@@ -209,6 +209,13 @@ fn result_of_members(action: &str) -> Reply {
     }
 }
 
+/// A message that took its sender's read mark along.
+fn with_marks() -> ServerEvent {
+    let message = message();
+    let marks = vec![Member { user_id: message.sender_id.clone(), delivered_seq: message.seq, read_seq: message.seq }];
+    ServerEvent::MessagesNew { conversation_id: message.conversation_id.clone(), messages: vec![message], marks }
+}
+
 fn sent() -> SendResult {
     SendResult {
         conversation_id: conversation_id(),
@@ -217,6 +224,7 @@ fn sent() -> SendResult {
         sent_at: sent_at(),
         duplicate: false,
         version: None,
+        read_seq: None,
     }
 }
 
@@ -278,6 +286,7 @@ fn events() -> Vec<Example> {
                 ..message()
             }),
         ),
+        ("MessagesNewEvent", with_marks()),
         ("MessagesNewEvent", ServerEvent::messages_new(changed())),
         ("MessagesNewEvent", ServerEvent::messages_new(deleted())),
         ("MessagesNewEvent", ServerEvent::messages_new(change(Kind::Edit))),

@@ -607,6 +607,11 @@ impl Views {
     }
 
     /// Closes a view.
+    /// Whether the messages of this conversation are on the screen.
+    pub(crate) fn is_open(&self, id: &ConversationId) -> bool {
+        self.open.values().any(|open| open.id == *id)
+    }
+
     pub(crate) fn close(&mut self, view: ViewId) {
         self.lists.remove(&view);
         self.rosters.remove(&view);

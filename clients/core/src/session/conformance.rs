@@ -38,6 +38,11 @@ fn data() {
 }
 
 #[test]
+fn fuse() {
+    play_file("fuse");
+}
+
+#[test]
 fn groups() {
     play_file("groups");
 }
@@ -98,6 +103,7 @@ fn all_files_are_played() {
             "chat",
             "connecting",
             "data",
+            "fuse",
             "groups",
             "media",
             "receiving",

@@ -302,7 +302,22 @@ impl Core {
             // For a saved request, the time of its last try is unknown.
             let lost_until = (entry.tries > 0).then(|| entry.runs_until.unwrap_or(now + TRY_MAX));
             entry.tries = entry.tries.saturating_add(1);
-            self.ask_to_store(Sending { queued, sealed, keys }, lost_until, now);
+            let read = match (&key, &queued.outgoing) {
+                (LaneKey::To(Target::Conversation(id)), Outgoing::Message { .. }) => self.fuse(id, now),
+                (LaneKey::To(_) | LaneKey::Create, Outgoing::Message { .. } | Outgoing::Request(_)) => None,
+            };
+            self.ask_to_store(Sending { queued, sealed, keys, read }, lost_until, now);
+        }
+    }
+
+    /// The mark that the message took along is to be sent again, with the message or alone.
+    pub(super) fn fuse_lost(&mut self, sending: &Sending) {
+        if let (Some(_), Some(Target::Conversation(id))) = (sending.read, sending.queued.outgoing.target()) {
+            self.read_lost(&id);
+        } else if let (Some(_), Some(Target::User(user))) = (sending.read, sending.queued.outgoing.target())
+            && let Some(id) = self.outbox.direct.get(&user).cloned()
+        {
+            self.read_lost(&id);
         }
     }
 
@@ -310,7 +325,12 @@ impl Core {
         self.outbox.lost(queued, runs_until);
     }
 
-    pub(super) fn stored(&mut self, Sending { mut queued, sealed, keys }: Sending, answer: AddResult, now: Moment) {
+    pub(super) fn stored(
+        &mut self,
+        Sending { mut queued, sealed, keys, read }: Sending,
+        answer: AddResult,
+        now: Moment,
+    ) {
         let Some(entry) = self.outbox.remove(&queued) else { return };
         if let (Some(_), Some(stored)) = (keys, &answer.entry) {
             self.rolled(&queued, Ok(stored.seq));
@@ -357,7 +377,11 @@ impl Core {
             }
         }
         // If all earlier entries were acknowledged, the server has raised the delivered mark to this one.
-        let acknowledged = entry.acked_before.is_some_and(|acked| stored.seq == acked.next());
+        let acknowledged = entry.acked_before.is_some_and(|acked| stored.seq == acked.next())
+            || stored.read_seq.is_some_and(|mark| mark >= stored.seq);
+        if let Some(seq) = read {
+            self.fused(seq, &stored);
+        }
         self.conversations.stored(&stored.conversation_id, stored.seq, acknowledged);
         if self.conversations.shown(&stored.conversation_id) >= stored.seq {
             self.views.settled(&queued.client_msg_id);

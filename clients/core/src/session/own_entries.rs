@@ -14,7 +14,7 @@ use crate::saved::{Outgoing, Queued};
 
 /// Returns the request to send to the server. `sealed`: what leaves in place of the content. `keys`: the commit of a change
 /// of a group's members.
-pub(super) fn action(queued: &Queued, sealed: Option<&Sealed>, keys: Option<&Rekeyed>) -> Action {
+pub(super) fn action(queued: &Queued, sealed: Option<&Sealed>, keys: Option<&Rekeyed>, read: Option<Seq>) -> Action {
     let Queued { client_msg_id, outgoing, .. } = queued.clone();
     if let (Some(sealed), Some(target)) = (sealed, outgoing.target()) {
         let media = sealed.media_id.clone().map(|media_id| SealedMedia { media_id, bytes: None });
@@ -26,6 +26,7 @@ pub(super) fn action(queued: &Queued, sealed: Option<&Sealed>, keys: Option<&Rek
             media: media.map(Attached::Sealed).map(Box::new),
             data: None,
             reply_to: None,
+            read,
             mentions: vec![],
             epoch: Some(sealed.epoch),
             silent: sealed.silent,
@@ -45,6 +46,7 @@ pub(super) fn action(queued: &Queued, sealed: Option<&Sealed>, keys: Option<&Rek
                 media,
                 data,
                 reply_to,
+                read,
                 mentions,
                 epoch,
                 silent,

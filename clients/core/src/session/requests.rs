@@ -99,6 +99,8 @@ pub(super) struct Sending {
     pub sealed: Option<Sealed>,
     /// The commit of a change of a group's members, the same at each try.
     pub keys: Option<Box<Rekeyed>>,
+    /// The read mark that a message takes along.
+    pub read: Option<Seq>,
 }
 
 /// A request, with everything that handling its reply needs. Each match on it names every kind, so a new one does not
@@ -165,7 +167,8 @@ impl Errand {
     fn frame(&self, id: u64) -> String {
         let action = match self {
             Self::Send(sending) => {
-                own_entries::action(&sending.queued, sending.sealed.as_ref(), sending.keys.as_deref())
+                let Sending { queued, sealed, keys, read } = &**sending;
+                own_entries::action(queued, sealed.as_ref(), keys.as_deref(), *read)
             }
             Self::Ack(request) => Action::Ack(request.clone()),
             Self::Read { request, .. } => Action::Read(request.clone()),
@@ -244,6 +247,7 @@ impl Core {
         let Some(link) = self.links.current() else { return };
         // After these, the server may forget entries that the store has. The app keeps its entries itself.
         let forgets = matches!(&errand, Errand::Ack(_) | Errand::Read { .. })
+            || matches!(&errand, Errand::Send(sending) if sending.read.is_some())
             || matches!(&errand, Errand::Drain(DrainRequest { ack }) if !ack.is_empty());
         self.lasting |= forgets && self.keeper == Keeper::Store;
         self.requests.last_id += 1;
@@ -291,6 +295,9 @@ impl Core {
 
     /// Handles the end of a connection, on which no reply will come. Each errand is repeated if it is still needed.
     pub(super) fn forget_asked_on(&mut self, link: LinkId, now: Moment) {
+        // Another server may be behind the next connection, and marks don't wait for it.
+        self.reports.set_fuses(None);
+        self.reports.stop_waiting();
         let all = std::mem::take(&mut self.requests.asked);
         // A message also waits for its time on the next connection. All other errands are sent again there.
         let waits = |asked: &Asked| asked.is_put_off && matches!(asked.errand, Errand::Send(_));
@@ -301,7 +308,10 @@ impl Core {
         for asked in gone.into_values().rev() {
             let runs_until = asked.runs_until().unwrap_or(now);
             match asked.errand {
-                Errand::Send(sending) => self.send_lost(&sending.queued, runs_until),
+                Errand::Send(sending) => {
+                    self.fuse_lost(&sending);
+                    self.send_lost(&sending.queued, runs_until);
+                }
                 Errand::Ack(AckRequest { up_to }) => self.ack_lost(&up_to),
                 Errand::Read { request, .. } => self.read_lost(&request.conversation_id),
                 Errand::Drain(DrainRequest { ack }) => self.drain_lost(&ack, now),
@@ -444,6 +454,9 @@ impl Core {
         }
         let Some(Asked { errand, .. }) = self.requests.asked.remove(&id) else { return };
         let error = Error::Refused { code, message };
+        if let Errand::Send(sending) = &errand {
+            self.fuse_lost(sending);
+        }
         match errand {
             Errand::Send(sending)
                 if (sending.sealed.is_some() || sending.keys.is_some())

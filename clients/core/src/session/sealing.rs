@@ -66,6 +66,8 @@ pub(super) struct Sealing {
 const LOOK_UP_AGAIN: Duration = Duration::from_secs(2);
 const GROUPS: &str = "encryption.groups";
 const REPORTS: &str = "encryption.report";
+/// A `send` takes a read mark.
+const FUSE: &str = "fuse";
 
 impl Sealing {
     fn is_plain(&self, id: &ConversationId) -> bool {
@@ -212,6 +214,7 @@ impl Core {
             sent_at: entry.sent_at,
             duplicate: false,
             version: is_edit.then_some(entry.seq.value()),
+            read_seq: None,
         };
         let own = own_entry(queued, stored, vec![], self.me.clone());
         let media = file.map(Attached::Clear).map(Box::new);
@@ -544,6 +547,7 @@ impl Core {
         if let Some(keyring) = &mut self.keyring {
             keyring.set_franking(features.contains(REPORTS));
         }
+        self.reports.set_fuses(Some(features.contains(FUSE)));
         self.sealing.features = Some(features);
     }
 

@@ -16,6 +16,7 @@ pub(super) struct Typing(BTreeMap<ConversationId, Moment>);
 impl Core {
     /// The user is typing there.
     pub(super) fn typing(&mut self, conversation_id: ConversationId, now: Moment) {
+        self.typed(&conversation_id, now);
         self.typing.0.retain(|_, said| now < *said + Duration::from_millis(TYPING_PAUSE_MS));
         if self.typing.0.contains_key(&conversation_id) {
             return;

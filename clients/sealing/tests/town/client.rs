@@ -183,6 +183,7 @@ impl Client {
                     media: None,
                     data: None,
                     reply_to: None,
+                    read: None,
                     mentions: vec![],
                     epoch: Some(sealed.epoch),
                     silent: sealed.silent,

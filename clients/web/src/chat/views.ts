@@ -367,6 +367,11 @@ export class Views {
     }
   }
 
+  /** Whether the messages of this conversation are on the screen. */
+  isOpen(conversation: string): boolean {
+    return [...this.#open.values()].some(({ id }) => id === conversation);
+  }
+
   /** Closes a view. */
   close(view: ViewId): void {
     this.#lists.delete(view);

@@ -8,6 +8,7 @@ import {
   isLeaveResult,
   isSendResult,
   type Message,
+  type Request,
   type SendResult,
   type System,
 } from "../frames.ts";
@@ -213,7 +214,8 @@ export class Outbox {
     }
     this.#session.answer(entry.waiter, stored);
     // If all earlier entries were acknowledged, the server has raised the delivered mark to this one.
-    conversations.stored(conversation_id, seq, entry.ackedBefore === seq - 1);
+    const isAcked = entry.ackedBefore === seq - 1 || (stored.read_seq ?? 0) >= seq;
+    conversations.stored(conversation_id, seq, isAcked);
     if (conversations.shown(conversation_id) >= seq) {
       this.#session.views.settled(clientMsgId);
     }
@@ -307,6 +309,14 @@ export class Outbox {
     merged.sort((one, other) => Number(one.tries === 0) - Number(other.tries === 0) || one.order - other.order);
     this.#lanes.set(key, merged);
     this.#ready.add(key);
+  }
+
+  /** Returns the conversation of a message, if it is known. */
+  conversationOf(request: Request): string | undefined {
+    if ("conversation_id" in request) {
+      return request.conversation_id;
+    }
+    return request.action === "send" && "to" in request ? this.#direct.get(request.to) : undefined;
   }
 
   /** Returns the send queue of a conversation, the same whether its messages name the user or the conversation. */

@@ -1,10 +1,11 @@
-// Reports to the server: the marks that this device has saved, and those that the user has read.
+// Reports to the server: the marks that this device has saved, and those that the user has read. A message takes a read
+// mark along, if it can: then the mark needs no request of its own.
 
 import type { PigeonholeError } from "../errors.ts";
-import { isAckResult, isReadResult, limits, type ReadResult } from "../frames.ts";
+import { isAckResult, isPingResult, isReadResult, isSendResult, limits, type ReadResult } from "../frames.ts";
 import { checkRequest, type Mark } from "../protocol.ts";
 import type { Conversations } from "./conversations.ts";
-import type { Core } from "./core.ts";
+import type { Core, LinkId } from "./core.ts";
 import type { Requests } from "./requests.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -15,12 +16,17 @@ interface Read {
   answered: number;
   /** Not reported before this. */
   from: number;
+  /** When it could have been sent first: it waits for a message from then on. */
+  since: number;
   waiting: { seq: number; waiter: Waiter<ReadResult> }[];
 }
 
 function readOf(seq: number): Read {
-  return { seq, asked: false, answered: 0, from: NOW, waiting: [] };
+  return { seq, asked: false, answered: 0, from: NOW, since: NEVER, waiting: [] };
 }
+
+/** The time after a key in which the user is writing. */
+const WRITES_FOR = 5_000;
 
 const NEVER = Number.POSITIVE_INFINITY;
 const NOW = Number.NEGATIVE_INFINITY;
@@ -29,6 +35,7 @@ const NOW = Number.NEGATIVE_INFINITY;
 interface Session extends Core {
   readonly requests: Requests;
   readonly conversations: Conversations;
+  readonly links: { current(): LinkId | undefined };
 }
 
 export class Reports {
@@ -37,6 +44,10 @@ export class Reports {
   #unacked = new Map<string, number>();
   #ackFrom = NOW;
   #reads = new Map<string, Read>();
+  /** Whether the server takes a read mark with a message, once it has said so on this connection. */
+  #fuses: boolean | undefined;
+  /** The user's last key in each conversation. */
+  #typed = new Map<string, number>();
 
   /** Begins with the marks that an earlier run could not report. */
   constructor(session: Session, reads: ReadonlyMap<string, number>) {
@@ -48,13 +59,15 @@ export class Reports {
 
   flush(): void {
     this.#ackFrom = NOW;
+    this.stopWaiting();
     for (const read of this.#reads.values()) {
       read.from = NOW;
     }
   }
 
   next(): number {
-    const reads = [...this.#reads.values()].filter(({ asked }) => !asked).map(({ from }) => from);
+    const waiting = [...this.#reads].filter(([, { asked }]) => !asked);
+    const reads = waiting.map(([id, read]) => this.#dueAt(id, read));
     return Math.min(this.#unacked.size > 0 ? this.#ackFrom : NEVER, ...reads);
   }
 
@@ -134,6 +147,9 @@ export class Reports {
     if (waiter) {
       read.waiting.push({ seq, waiter });
     }
+    if (rises && read.since === NEVER) {
+      read.since = this.#session.now;
+    }
     this.#reads.set(conversation, read);
     if (rises && this.#session.keeper === "store") {
       this.#session.save({ read: { conversation_id: conversation, seq } });
@@ -148,21 +164,119 @@ export class Reports {
   }
 
   #reportReads(): void {
-    const { now, timing } = this.#session;
+    const { now } = this.#session;
     for (const [conversation, read] of [...this.#reads]) {
-      if (read.asked || read.from > now) {
+      if (read.asked || this.#dueAt(conversation, read) > now) {
         continue;
       }
       if (read.waiting.length === 0 && read.seq <= read.answered) {
         this.#reads.delete(conversation);
         continue;
       }
-      read.asked = true;
-      read.from = now + timing.ackEvery;
-      if ((this.#unacked.get(conversation) ?? NEVER) <= read.seq) {
-        this.#unacked.delete(conversation);
-      }
+      this.#isAsked(conversation, read);
       this.#ask(conversation, read, read.seq);
+    }
+  }
+
+  /** The mark is on its way, by itself or with a message, and counts as an acknowledgement too. */
+  #isAsked(conversation: string, read: Read): void {
+    read.asked = true;
+    read.since = NEVER;
+    read.from = this.#session.now + this.#session.timing.ackEvery;
+    if ((this.#unacked.get(conversation) ?? NEVER) <= read.seq) {
+      this.#unacked.delete(conversation);
+    }
+  }
+
+  /** Returns when the mark is to be sent: it waits for a message of its user, who is writing there. */
+  #dueAt(conversation: string, { from, since }: Read): number {
+    const typed = this.#typed.get(conversation);
+    if (typed === undefined || this.#fuses !== true || since === NEVER) {
+      return from;
+    }
+    return Math.max(from, Math.min(typed + WRITES_FOR, since + limits.READ_WAIT_MS));
+  }
+
+  /** The marks that wait for a message are sent with this turn. */
+  stopWaiting(): void {
+    this.#typed.clear();
+  }
+
+  connectionEnded(): void {
+    this.#fuses = undefined;
+    this.stopWaiting();
+  }
+
+  /** A key in this conversation. While the user is writing, a read mark waits for the message. */
+  typed(conversation: string): void {
+    const { links, now, requests, views } = this.#session;
+    if (!views.isOpen(conversation)) {
+      return;
+    }
+    this.#typed.set(conversation, now);
+    if (this.#fuses === undefined && links.current() !== undefined) {
+      this.#fuses = false;
+      requests.ask(
+        { action: "ping", features: true },
+        {
+          answered: (result) => {
+            const isRead = isPingResult(result);
+            this.#fuses = isRead && (result.features ?? []).includes("fuse");
+            return isRead;
+          },
+          refused: () => {},
+          lost: () => {},
+        },
+      );
+    }
+  }
+
+  /** Returns the read mark that the next message of this conversation takes along, and counts it as sent. */
+  fuse(conversation: string): number | undefined {
+    const read = this.#reads.get(conversation);
+    const { conversations, views } = this.#session;
+    if (!read || read.asked || read.seq <= read.answered || this.#fuses !== true || !views.isOpen(conversation)) {
+      return undefined;
+    }
+    // No gap lies below, and the app is done with all of it.
+    if (conversations.shown(conversation) < read.seq || conversations.held(conversation) < read.seq) {
+      return undefined;
+    }
+    this.#isAsked(conversation, read);
+    return read.seq;
+  }
+
+  /**
+   * The message with this read mark is stored. If the mark is not where it was to be, a `read` follows: so it does with a
+   * server that does not know the field.
+   */
+  fused(conversation: string, seq: number, result: unknown): void {
+    const read = this.#reads.get(conversation);
+    const { conversations } = this.#session;
+    if (!read || !isSendResult(result)) {
+      return;
+    }
+    const mark = result.read_seq ?? 0;
+    if (mark >= result.seq) {
+      conversations.raiseAcked(conversation, Math.min(seq, conversations.shown(conversation)));
+      this.#answered(conversation, read, seq, { unread: 0, mentions: 0 });
+      return;
+    }
+    read.asked = false;
+    if (mark >= seq && read.waiting.length === 0) {
+      read.answered = Math.max(read.answered, seq);
+      this.#told(conversation, seq);
+    } else {
+      read.from = NOW;
+    }
+  }
+
+  /** The mark that a message took along is to be sent again, with the message or alone. */
+  fuseLost(conversation: string): void {
+    const read = this.#reads.get(conversation);
+    if (read) {
+      read.asked = false;
+      read.from = NOW;
     }
   }
 

@@ -49,6 +49,13 @@ const ANSWER_WAIT_DOUBLINGS_MAX = 3;
 /** The session, as this part knows it. */
 interface Session extends Core {
   readonly links: { current(): LinkId | undefined };
+  readonly outbox: { conversationOf(request: Request): string | undefined };
+  readonly reports: {
+    fuse(conversation: string): number | undefined;
+    fused(conversation: string, seq: number, result: unknown): void;
+    fuseLost(conversation: string): void;
+    connectionEnded(): void;
+  };
 }
 
 export class Requests {
@@ -79,14 +86,45 @@ export class Requests {
       return;
     }
     const { now, timing, keeper } = this.#session;
-    if (keeper === "store" && letsForget(request)) {
+    const asked = this.#withRead(request, asker);
+    if (keeper === "store" && letsForget(asked.request)) {
       this.#session.mustLast();
     }
     this.#lastId += 1;
-    this.#session.output({ do: "send", link, frame: requestFrame(request, this.#lastId) });
+    this.#session.output({ do: "send", link, frame: requestFrame(asked.request, this.#lastId) });
     const retryAt = now + timing.answerWait;
     const sent = { since: now, retryAt, attempts: 0, isPutOff: false, sentAt: now, unanswered: 1, lostUntil };
-    this.#asked.set(this.#lastId, { request, asker, link, ...sent });
+    this.#asked.set(this.#lastId, { ...asked, link, ...sent });
+  }
+
+  /** Adds the read mark to a message that takes it along. */
+  #withRead(request: Request, asker: Asker): { request: Request; asker: Asker } {
+    const { outbox, reports } = this.#session;
+    const conversation = request.action === "send" ? outbox.conversationOf(request) : undefined;
+    const read = conversation === undefined ? undefined : reports.fuse(conversation);
+    if (request.action !== "send" || conversation === undefined || read === undefined) {
+      return { request, asker };
+    }
+    return {
+      request: { ...request, read },
+      asker: {
+        answered: (result) => {
+          const isRead = asker.answered(result);
+          if (isRead) {
+            reports.fused(conversation, read, result);
+          }
+          return isRead;
+        },
+        refused: (error, retryAfter) => {
+          reports.fuseLost(conversation);
+          asker.refused(error, retryAfter);
+        },
+        lost: (runsUntil) => {
+          reports.fuseLost(conversation);
+          asker.lost(runsUntil);
+        },
+      },
+    };
   }
 
   /** Drops a request whose reply nothing awaits. A postponed one would be sent later, and count. */
@@ -137,6 +175,8 @@ export class Requests {
   }
 
   forgetAskedOn(link: LinkId): void {
+    // Another server may be behind the next connection, and marks don't wait for it.
+    this.#session.reports.connectionEnded();
     // A request of the outbox also waits for its time on the next connection. All other requests are sent again there.
     const gone = this.#on(link).filter(([, { isPutOff, request }]) => !(isPutOff && isOfOutbox(request)));
     for (const [id] of gone) {
@@ -206,7 +246,8 @@ export class Requests {
 /** Returns whether the server may forget entries after the request, which the store must have then. */
 function letsForget(request: Request): boolean {
   const { action } = request;
-  return action === "ack" || action === "read" || (action === "drain" && (request.ack ?? []).length > 0);
+  const hasMarks = action === "send" ? request.read !== undefined : action === "ack" || action === "read";
+  return hasMarks || (action === "drain" && (request.ack ?? []).length > 0);
 }
 
 /** A file that is not ready may need a new PUT: repeating the request is not enough. */

@@ -118,6 +118,14 @@ export class Session extends Core {
               this.conversations.arrived(message, false);
             }
           }
+          for (const { user_id, read_seq: seq } of incoming.marks) {
+            const { conversationId: conversation_id, at } = incoming;
+            this.#receipt({
+              is: "receipt",
+              kind: "read",
+              receipt: { conversation_id, user_id, seq, at: at ?? this.wall },
+            });
+          }
           return;
         case "receipt":
           return this.#receipt(incoming);
@@ -265,7 +273,10 @@ export class Session extends Core {
   }
 
   closeView(view: ViewId, now: number): void {
-    this.#at(now, () => this.views.close(view));
+    this.#at(now, () => {
+      this.views.close(view);
+      this.reports.stopWaiting();
+    });
   }
 
   /** The result of a `load`. */

@@ -7,6 +7,7 @@ import type { Core, LinkId } from "./core.ts";
 /** The session, as this part knows it. */
 interface Session extends Core {
   readonly links: { current(): LinkId | undefined };
+  readonly reports: { typed(conversation: string): void };
 }
 
 export class Typing {
@@ -23,7 +24,8 @@ export class Typing {
       // The server sends no such event in a channel.
       return;
     }
-    const { now, links } = this.#session;
+    const { now, links, reports } = this.#session;
+    reports.typed(conversation_id);
     for (const [conversation, toldAt] of this.#toldAt) {
       if (now - toldAt >= limits.TYPING_PAUSE_MS) {
         this.#toldAt.delete(conversation);

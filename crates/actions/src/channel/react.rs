@@ -62,5 +62,6 @@ pub(crate) async fn react(
     })
     .await?;
     let conversation_id = draft.conversation_id.clone();
-    Ok(Appended { conversation_id, place, entry: None, concerned: Concerned::Channel, version: None, duplicate })
+    let (concerned, version, read_seq) = (Concerned::Channel, None, None);
+    Ok(Appended { conversation_id, place, entry: None, concerned, version, read_seq, duplicate })
 }

@@ -236,7 +236,7 @@ fn seen(entries: &[Logged], from: Seq, row: &ChannelRow, watcher: &Watcher) -> V
 }
 
 async fn post(actions: &Actions, channel: &ConversationId, watcher: &Watcher, runs: Vec<Vec<Message>>) -> Delivered {
-    let event = |messages| ServerEvent::MessagesNew { conversation_id: channel.clone(), messages };
+    let event = |messages| ServerEvent::MessagesNew { conversation_id: channel.clone(), messages, marks: vec![] };
     let events = runs.into_iter().flat_map(split).map(event);
     let delivered = actions.fanout.post_to(&watcher.user, &watcher.connection, events).await;
     if delivered.frames.gone > 0 {

@@ -1,11 +1,11 @@
 //! A message, appended to a direct conversation.
 
-use domain::{Audience, Content, Draft, Encryption, Failure, Follows, Place, error_chain};
+use domain::{Audience, Content, Draft, Encryption, Failure, Follows, Membership, Place, error_chain};
 use futures_util::future::try_join_all;
 use store::inbox::Standing;
-use store::message_append::{self, Append, FirstMessage, NewEntry};
+use store::message_append::{self, Append, AppendOutcome, FirstMessage, NewEntry};
 use store::{Store, connections, inbox};
-use wire::{Kind, Refusal, Seq, Target, Timestamp, UserId, direct_conversation_id};
+use wire::{Kind, Member, Refusal, Seq, Target, Timestamp, UserId, direct_conversation_id};
 
 use crate::Actions;
 use crate::entry::{Appended, Concerned, attempted, finished, random_bytes};
@@ -20,7 +20,7 @@ pub(crate) async fn append(
     actions: &Actions,
     target: &Target,
     draft: Draft,
-    reply_to: Option<Seq>,
+    (reply_to, read): (Option<Seq>, Option<Seq>),
     conflicts: &mut u64,
 ) -> Result<Appended, Failure> {
     let Actions { store, limits, .. } = actions;
@@ -30,6 +30,9 @@ pub(crate) async fn append(
         Target::User(user) if sender.is_service() => user,
         Target::User(_) | Target::Conversation(_) => sender,
     };
+    let mut read_seq = None;
+    // A service reads nothing.
+    let read = read.filter(|_| !sender.is_service());
     let written = retry(conflicts, async || {
         let now = actions.now();
         let standing = inbox::standing(store, owner, &draft.conversation_id).await?;
@@ -44,6 +47,7 @@ pub(crate) async fn append(
             return Err(Refusal::bad_request("reply_to", "must be the seq of a message of this conversation").into());
         }
         let place = Place::following(previous.map(|row| row.end), now, random_bytes());
+        let mut reads_all = false;
         let appended = match admit(store, limits, &standing, &audience, &draft.content, now).await? {
             Admission::Granted(Counts { sends_until, first_message, commits_until, births_until }) => {
                 let entry = NewEntry {
@@ -53,17 +57,48 @@ pub(crate) async fn append(
                     sends_until,
                     follows: Follows::default(),
                 };
-                let append = Append { entry, previous, first_message, commits_until, births_until };
+                let append = Append { entry, previous, read, first_message, commits_until, births_until };
+                reads_all = append.reads_all();
                 message_append::append(store, &append).await?
             }
             // A stored message keeps its reply. A copy can be stored after the row was read, with the epoch in it: so the
             // idempotency row is read after that.
             Admission::Refused(refusal) => message_append::find(store, &draft).await?.ok_or(refusal)?,
         };
-        attempted(appended, place, Follows::default(), Concerned::Audience(audience))
+        let (marks, moved) = own_marks(&appended, previous, &place, reads_all);
+        read_seq = read.map(|_| marks);
+        let moved = moved.filter(|_| read.is_some());
+        attempted(appended, place, Follows::default(), Concerned::Audience(audience, moved))
     })
     .await?;
-    finished(store, draft, written).await
+    Ok(Appended { read_seq, ..finished(store, draft, written).await? })
+}
+
+/// Returns the read mark of the sender after this outcome, and both marks for the event, if the entry moved them. Marks of a
+/// duplicate are as they were read: a process that died between its commit and its post owes them.
+fn own_marks(
+    appended: &AppendOutcome,
+    previous: Option<&Membership>,
+    place: &Place,
+    reads_all: bool,
+) -> (Seq, Option<Member>) {
+    let Some(row) = previous else { return (place.seq, None) };
+    match appended {
+        AppendOutcome::Duplicate(first, _) => {
+            let is_told = !row.told_of_marks().others().is_empty();
+            let moved = is_told && row.marks.read_seq >= first.seq;
+            (row.marks.read_seq, moved.then(|| row.member()))
+        }
+        AppendOutcome::Stored
+        | AppendOutcome::IdReused
+        | AppendOutcome::MediaRefused(_)
+        | AppendOutcome::Taken
+        | AppendOutcome::Full => {
+            let marks = row.marks.with_own(row.end.seq, place.seq, reads_all);
+            let member = Member { delivered_seq: marks.delivered_seq, read_seq: marks.read_seq, ..row.member() };
+            (marks.read_seq, reads_all.then_some(member))
+        }
+    }
 }
 
 /// Whether the sender may write a message now.

@@ -62,7 +62,7 @@ pub(crate) async fn change(
             // A stored entry keeps its reply.
             Err(refusal) => message_append::find(store, &draft).await?.ok_or(refusal)?,
         };
-        attempted(appended, place, follows, Concerned::Audience(audience))
+        attempted(appended, place, follows, Concerned::Audience(audience, None))
     })
     .await?;
     finished(store, draft, written).await

@@ -3,20 +3,25 @@
 use deliver::{Delivered, Delivery};
 use domain::{Audience, ConnectionId, Failure, Sight};
 use store::{Store, inbox};
-use wire::{ConversationId, Refusal, ServerEvent, UserId};
+use wire::{ConversationId, Member, Refusal, ServerEvent, UserId};
 
 use crate::Actions;
 use crate::entry::Appended;
 
-/// Sends a new entry to both members, but not to the connection that the request came from.
+/// Sends a new entry to both members, but not to the connection that the request came from. The marks that the entry
+/// moved go with it.
 pub(crate) async fn tell_appended(
     actions: &Actions,
     appended: &Appended,
-    audience: &Audience,
+    (audience, marks): (&Audience, Option<&Member>),
     from: Option<&ConnectionId>,
 ) -> Vec<Delivered> {
     let Some(entry) = &appended.entry else { return vec![] };
-    let event = |user: &UserId| ServerEvent::messages_new(entry.seen_by(user, &Sight::WHOLE));
+    let event = |user: &UserId| ServerEvent::MessagesNew {
+        conversation_id: entry.conversation_id.clone(),
+        messages: vec![entry.seen_by(user, &Sight::WHOLE)],
+        marks: marks.cloned().into_iter().collect(),
+    };
     let except = |user: &UserId| from.filter(|_| user == audience.own());
     let to = |user| Delivery { user, event: event(user), except: except(user) };
     let deliveries: Vec<Delivery> = audience.people().map(to).collect();

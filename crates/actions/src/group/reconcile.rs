@@ -4,6 +4,7 @@
 //! by a condition on the row as it was read, and the process that moved the row posts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeBounds;
 use std::time::Duration;
 
 use deliver::{Delivered, Delivery};
@@ -12,16 +13,18 @@ use domain::{
 };
 use futures_util::{StreamExt as _, stream};
 use store::heads::{self};
-use store::inbox::{self, MemberRows, Update};
+use store::inbox::{self, Mark, MemberRows, Update};
 use store::messages::{self};
 use store::{Store, roster, views};
 use tokio::sync::OnceCell;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
-use wire::{ConversationId, Message, Seq, ServerEvent, Side, UserId};
+use wire::{ConversationId, Member, Message, Receipt, Seq, ServerEvent, Side, UserId};
 
 use crate::Actions;
+use crate::group::authors::told_of_marks;
 use crate::log::{ENTRIES_AT_ONCE_MAX, LOOKS_MAX, Reconciled, dense, readable_head};
+use crate::marks::Raised;
 use crate::retry::pause;
 
 /// Members whose rows are written concurrently.
@@ -184,7 +187,7 @@ pub(super) async fn tell_again(
     }
     let entries = &entries;
     let telling = rows.into_iter().map(async |row| match entries.get(&row.end.seq) {
-        Some(entry) => tell(actions, &Moved { told_from: row.end.seq, row }, entry).await,
+        Some(entry) => tell(actions, &Moved { told_from: row.end.seq, row }, entry, vec![]).await,
         None => vec![],
     });
     stream::iter(telling).buffer_unordered(MEMBERS_AT_ONCE_MAX).concat().await
@@ -227,8 +230,10 @@ pub(crate) async fn touch(
         if entries.last().is_none() {
             break;
         }
-        if let Step::Failed { failure, .. } = move_one(&run, user, row, &entries).await {
-            return Err(failure);
+        match move_one(&run, user, row, &entries, (&head, &[])).await {
+            Step::Failed { failure, .. } => return Err(failure),
+            Step::Moved(moving) => tell_read(actions, conversation, moving.read.as_slice(), &BTreeSet::new()).await,
+            Step::Elsewhere | Step::Nothing => {}
         }
         let moved = inbox::get(store, user, conversation).await?;
         // Nothing there concerned them: the head is of a time when they had left.
@@ -345,6 +350,16 @@ impl Entries {
         self.outlines.last().map(Logged::seq)
     }
 
+    /// Returns the user's last entry in this range before which the user had read all.
+    fn read_all_by(&self, user: &UserId, range: impl RangeBounds<Seq>) -> Option<Seq> {
+        self.outlines.iter().rev().find_map(|logged| match logged {
+            Logged::Entry(entry) if entry.read_all && entry.sender_id == *user => {
+                Some(entry.place.seq).filter(|seq| range.contains(seq))
+            }
+            Logged::Entry(_) | Logged::Unreadable(_) => None,
+        })
+    }
+
     /// Returns the entries with their texts, read once for all members.
     async fn whole(&self, store: &Store, conversation: &ConversationId) -> Option<&[Logged]> {
         let read = || async {
@@ -386,35 +401,63 @@ async fn move_all(run: &Run<'_>, state: &State, entries: &Entries, left_out: &mu
         (user, row)
     }));
     left_out.add_unread(left);
+    // A user who had read all before writing goes first: the events of the others have that user's marks.
+    let (readers, others): (Vec<_>, Vec<_>) =
+        targets.into_iter().partition(|(user, _)| entries.read_all_by(user, ..).is_some());
+    let (mut reads, mut told) = (vec![], BTreeSet::new());
+    for (user, step) in move_each(run, readers, entries, (&state.head, &[])).await {
+        if let Step::Moved(moving) = &step {
+            reads.extend(moving.read.clone());
+        }
+        note(&user, step, is_due(&user), left_out, done);
+    }
+    for (user, step) in move_each(run, others, entries, (&state.head, &reads)).await {
+        if let Step::Moved(_) = &step {
+            told.insert(user.clone());
+        }
+        note(&user, step, is_due(&user), left_out, done);
+    }
+    tell_read(run.actions, run.conversation, &reads, &told).await;
+}
+
+/// Applies these entries to the rows of these members, many concurrently.
+async fn move_each(
+    run: &Run<'_>,
+    targets: Vec<(UserId, Option<Membership>)>,
+    entries: &Entries,
+    with: (&Head, &[OwnRead]),
+) -> Vec<(UserId, Step)> {
     let moving = targets.into_iter().zip(0_usize..).map(async |((user, row), place)| {
         // One member a turn of the runtime: otherwise the first frame waits until all members' requests are built.
         for _ in 0..place % MEMBERS_AT_ONCE_MAX {
             yield_now().await;
         }
-        let step = move_one(run, &user, row, entries).await;
+        let step = move_one(run, &user, row, entries, with).await;
         (user, step)
     });
-    let mut moving = stream::iter(moving).buffer_unordered(MEMBERS_AT_ONCE_MAX);
-    while let Some((user, step)) = moving.next().await {
-        match step {
-            Step::Moved(row, delivered) => {
-                done.moved += 1;
-                done.delivered.extend(delivered);
-                if let Some(left) = row.view().and_then(|view| view.left_seq) {
-                    done.settled.push((user, left));
-                }
+    stream::iter(moving).buffer_unordered(MEMBERS_AT_ONCE_MAX).collect().await
+}
+
+/// Notes the outcome for one member's row, which was due or not.
+fn note(user: &UserId, step: Step, is_due: bool, left_out: &mut LeftOut, done: &mut Reconciled) {
+    match step {
+        Step::Moved(moving) => {
+            done.moved += 1;
+            done.delivered.extend(moving.delivered);
+            if let Some(left) = moving.row.view().and_then(|view| view.left_seq) {
+                done.settled.push((user.clone(), left));
             }
-            Step::Nothing if is_due(&user) => {
-                let user_id = user.as_str();
-                tracing::error!(user_id, "an inbox row is left behind: the entry of the join is unreadable");
-                left_out.add(user, false);
-            }
-            Step::Nothing | Step::Elsewhere => {}
-            Step::Failed { failure, passes } => {
-                let (user_id, error) = (user.as_str(), error_chain(&failure));
-                tracing::warn!(user_id, error, "an inbox row is left behind");
-                left_out.add(user, passes);
-            }
+        }
+        Step::Nothing if is_due => {
+            let user_id = user.as_str();
+            tracing::error!(user_id, "an inbox row is left behind: the entry of the join is unreadable");
+            left_out.add(user.clone(), false);
+        }
+        Step::Nothing | Step::Elsewhere => {}
+        Step::Failed { failure, passes } => {
+            let (user_id, error) = (user.as_str(), error_chain(&failure));
+            tracing::warn!(user_id, error, "an inbox row is left behind");
+            left_out.add(user.clone(), passes);
         }
     }
 }
@@ -430,9 +473,25 @@ async fn newcomers(store: &Store, conversation: &ConversationId, users: &[UserId
     })
 }
 
+/// A row that this process moved, and its posts.
+struct Moving {
+    row: Membership,
+    delivered: Vec<Delivered>,
+    /// Set if the member's own entry moved the read mark.
+    read: Option<OwnRead>,
+}
+
+/// A read mark that its user's own entry moved.
+#[derive(Clone, Debug)]
+struct OwnRead {
+    marks: Member,
+    /// The authors of what the mark covers newly.
+    authors: Vec<UserId>,
+}
+
 /// The outcome for one member's row.
 enum Step {
-    Moved(Box<Membership>, Vec<Delivered>),
+    Moved(Box<Moving>),
     /// Another process moved the row, and posts.
     Elsewhere,
     /// None of the entries concerns it.
@@ -445,7 +504,13 @@ enum Step {
 }
 
 /// One conditional write, however many entries it goes over; and then, who moved the row posts.
-async fn move_one(run: &Run<'_>, user: &UserId, mut row: Option<Membership>, entries: &Entries) -> Step {
+async fn move_one(
+    run: &Run<'_>,
+    user: &UserId,
+    mut row: Option<Membership>,
+    entries: &Entries,
+    (head, reads): (&Head, &[OwnRead]),
+) -> Step {
     let Run { actions, conversation, record } = *run;
     let (now, mut otherwise) = (actions.now(), Step::Nothing);
     for tries in 1..=MOVES_MAX {
@@ -456,8 +521,11 @@ async fn move_one(run: &Run<'_>, user: &UserId, mut row: Option<Membership>, ent
         }
         match timeout(MOVE_TIMEOUT, views::advance(&actions.store, row.as_ref(), &moved.row)).await {
             Ok(Ok(Update::Done(_))) => {
-                let delivered = tell(actions, &moved, entries).await;
-                return Step::Moved(Box::new(moved.row), delivered);
+                let read = own_read(&actions.store, row.as_ref(), &moved, entries, head).await;
+                let to_author = reads.iter().filter(|read| read.authors.contains(user));
+                let marks = to_author.chain(&read).map(|read| read.marks.clone()).collect();
+                let delivered = tell(actions, &moved, entries, marks).await;
+                return Step::Moved(Box::new(Moving { row: moved.row, delivered, read }));
             }
             Ok(Ok(Update::Refused(current))) => (row, otherwise) = (current, Step::Elsewhere),
             Ok(Ok(Update::Busy)) => sleep(pause(tries, fastrand::f64())).await,
@@ -472,20 +540,60 @@ async fn move_one(run: &Run<'_>, user: &UserId, mut row: Option<Membership>, ent
     Step::Failed { failure, passes: true }
 }
 
-/// Posts the new entries to all of the user's connections, except to the connection that an entry came from. Entries
-/// that take more than a frame are read only for a connected user.
-async fn tell(actions: &Actions, moved: &Moved, entries: &Entries) -> Vec<Delivered> {
+/// Returns the read mark that the member's own entry moved, and its authors; `None` if none did.
+async fn own_read(
+    store: &Store,
+    before: Option<&Membership>,
+    moved: &Moved,
+    entries: &Entries,
+    head: &Head,
+) -> Option<OwnRead> {
+    let (row, mark) = (&moved.row, Mark::Read);
+    let seq = entries.read_all_by(&row.user_id, moved.told_from..=row.end.seq)?;
+    let from = before.map_or_else(|| row.first_seq().previous(), |before| before.marks.read_seq);
+    // Nothing of others is between.
+    if from.next() >= seq {
+        return None;
+    }
+    let raised = Raised { row: row.clone(), from, mark, head: Some(head.clone()) };
+    let authors = told_of_marks(store, &raised, seq).await;
+    Some(OwnRead { marks: row.member(), authors })
+}
+
+/// Sends the receipts of read marks to their authors, except to the users whose events had the marks.
+async fn tell_read(actions: &Actions, conversation: &ConversationId, reads: &[OwnRead], except: &BTreeSet<UserId>) {
+    let now = actions.now();
+    let receipt = |marks: &Member| Receipt {
+        conversation_id: conversation.clone(),
+        user_id: marks.user_id.clone(),
+        seq: marks.read_seq,
+        at: now,
+    };
+    let deliveries: Vec<Delivery> = reads
+        .iter()
+        .flat_map(|read| read.authors.iter().map(move |author| (author, &read.marks)))
+        .filter(|(author, _)| !except.contains(*author))
+        .map(|(user, marks)| Delivery { user, event: ServerEvent::ReceiptRead(receipt(marks)), except: None })
+        .collect();
+    if !deliveries.is_empty() {
+        actions.fanout.deliver(now, &deliveries).await;
+    }
+}
+
+/// Posts the new entries to all of the user's connections, except to the connection that an entry came from. The marks
+/// that entries moved are in the last frame. Entries that take more than a frame are read only for a connected user.
+async fn tell(actions: &Actions, moved: &Moved, entries: &Entries, marks: Vec<Member>) -> Vec<Delivered> {
     let (now, fanout) = (actions.now(), &actions.fanout);
     let (user, conversation) = (&moved.row.user_id, &moved.row.conversation_id);
     if !entries.fits {
         let events = async {
             let whole = entries.whole(&actions.store, conversation).await.unwrap_or_default();
-            events(moved, whole).collect()
+            events(moved, whole, marks)
         };
         return vec![fanout.deliver_series(now, user, events).await];
     }
     let mut delivered: Vec<Delivered> = vec![];
-    for (except, event) in events(moved, &entries.outlines) {
+    for (except, event) in events(moved, &entries.outlines, marks) {
         delivered.extend(fanout.deliver(now, &[Delivery { user, event, except }]).await);
     }
     delivered
@@ -495,11 +603,17 @@ async fn tell(actions: &Actions, moved: &Moved, entries: &Entries) -> Vec<Delive
 fn events<'a>(
     moved: &Moved,
     entries: &'a [Logged],
-) -> impl Iterator<Item = (Option<&'a ConnectionId>, ServerEvent)> + use<'a> {
-    let conversation = moved.row.conversation_id.clone();
-    let event = move |messages| ServerEvent::MessagesNew { conversation_id: conversation.clone(), messages };
+    mut marks: Vec<Member>,
+) -> Vec<(Option<&'a ConnectionId>, ServerEvent)> {
     let frames = |(origin, messages)| split(messages).into_iter().map(move |messages| (origin, messages));
-    runs(moved, entries).into_iter().flat_map(frames).map(move |(origin, messages)| (origin, event(messages)))
+    let frames: Vec<_> = runs(moved, entries).into_iter().flat_map(frames).collect();
+    let last = frames.len();
+    let event = |((origin, messages), number)| {
+        let conversation_id = moved.row.conversation_id.clone();
+        let marks = if number == last { std::mem::take(&mut marks) } else { vec![] };
+        (origin, ServerEvent::MessagesNew { conversation_id, messages, marks })
+    };
+    frames.into_iter().zip(1..).map(event).collect()
 }
 
 /// Returns the visible entries, in runs that go to the same connections. The list ends before an unreadable entry.

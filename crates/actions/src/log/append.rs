@@ -5,7 +5,7 @@ use store::entry_append::{self, GroupEntry};
 use store::message_append::{self, AppendOutcome};
 use store::{Store, channels, heads, media, messages};
 use wire::{
-    AddResult, Carried, ClientMsgId, ConversationId, ConversationKind, CreateRequest, MediaId, NotAdded, Refusal,
+    AddResult, Carried, ClientMsgId, ConversationId, ConversationKind, CreateRequest, MediaId, NotAdded, Refusal, Seq,
     System, UserId, channel_id, group_id,
 };
 
@@ -81,6 +81,7 @@ pub(crate) async fn append(
     actions: &Actions,
     writer: Writer<'_>,
     draft: Draft,
+    read: Option<Seq>,
     conflicts: &mut u64,
 ) -> Result<Changed, Failure> {
     let draft = measured(&actions.store, draft).await?;
@@ -92,10 +93,12 @@ pub(crate) async fn append(
         let place = Place::following(head.as_ref().map(|head| head.end), actions.now(), random_bytes());
         let own = rows.own.clone();
         let outcome = match plan(actions, &draft, head.as_ref(), &rows, &place).await {
-            Ok(Planned::Entry(plan)) => match commit(actions, writer, &draft, head.as_ref(), rows, *plan).await? {
-                Committed::Stored(stored) => return Ok(Attempt::Done(Written::Entry(stored))),
-                Committed::Not(outcome) => outcome,
-            },
+            Ok(Planned::Entry(plan)) => {
+                match commit(actions, writer, (&draft, read), head.as_ref(), rows, *plan).await? {
+                    Committed::Stored(stored) => return Ok(Attempt::Done(Written::Entry(stored))),
+                    Committed::Not(outcome) => outcome,
+                }
+            }
             // A stored request keeps its reply, whatever has happened since.
             Ok(Planned::Nothing(not_added)) => match message_append::find(store, &draft).await? {
                 Some(first) => first,
@@ -166,7 +169,7 @@ enum Committed {
 async fn commit(
     actions: &Actions,
     writer: Writer<'_>,
-    draft: &Draft,
+    (draft, read): (&Draft, Option<Seq>),
     previous: Option<&Head>,
     rows: Rows,
     mut plan: Plan,
@@ -188,7 +191,10 @@ async fn commit(
                 return Ok(Committed::Not(first));
             }
         }
-        ConversationKind::Direct | ConversationKind::Group => {}
+        ConversationKind::Direct | ConversationKind::Group => {
+            // A fact of the log: each row that applies the entry moves its author's marks by it.
+            plan.entry.read_all = read.zip(previous).is_some_and(|(read, head)| read >= head.end.seq);
+        }
     }
     let (entry, change, first_messages) = (&plan.entry, plan.change_of(draft, &actions.limits), plan.first_messages);
     let entry = GroupEntry { draft, entry, previous, head: &head, roster: &roster, change, first_messages };

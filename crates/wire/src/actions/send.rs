@@ -37,6 +37,11 @@ pub struct SendRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub reply_to: Option<Seq>,
+    /// The user has read, and this device has saved, everything up to here. If no later entry of others exists, both
+    /// marks of the user move to the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub read: Option<Seq>,
     /// In a group: whom it names, or `*` for all members, which admins and the owner may.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(length(max = MENTIONS_MAX), extend("uniqueItems" = true)))]
@@ -83,18 +88,22 @@ pub struct SendResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 2)))]
     pub version: Option<u64>,
+    /// Only if the `send` had `read`: the user's read mark. If it is below `read`, the client sends a `read`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_seq: Option<Seq>,
 }
 
 impl SendRequest {
     pub(crate) fn parse(fields: &Fields) -> Result<Self, Refusal> {
         let target = Target::parse(fields)?;
         let client_msg_id = fields.required("client_msg_id", ClientMsgId::parse)?;
+        let read = fields.seq("read", 1)?;
         let kind = fields.required("kind", |kind| {
             Kind::of_request(kind)
                 .ok_or("must be \"text\", \"image\", \"file\", \"voice\", \"sealed\" or \"x-\" and a name")
         })?;
         if kind == Kind::Sealed {
-            return Self::sealed(fields, target, client_msg_id);
+            return Ok(Self { read, ..Self::sealed(fields, target, client_msg_id)? });
         }
         for field in ["epoch", "silent", "frank"] {
             if fields.get(field).is_some() {
@@ -113,7 +122,7 @@ impl SendRequest {
         }
         let media = media.map(Attached::Clear).map(Box::new);
         let (epoch, silent, frank) = (None, false, None);
-        Ok(Self { target, client_msg_id, kind, body, media, data, reply_to, mentions, epoch, silent, frank })
+        Ok(Self { target, client_msg_id, kind, body, media, data, reply_to, read, mentions, epoch, silent, frank })
     }
 
     /// All that a message is about is in its bytes.
@@ -134,6 +143,7 @@ impl SendRequest {
             media: SealedMedia::parse(fields)?.map(Attached::Sealed).map(Box::new),
             data: None,
             reply_to: None,
+            read: None,
             mentions: vec![],
             epoch: Some(epoch),
             silent,

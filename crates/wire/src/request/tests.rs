@@ -43,6 +43,7 @@ fn a_send_is_read_whole() {
         kind: Kind::Text,
         data: None,
         reply_to: None,
+        read: None,
         mentions: vec![],
         body: "hi".to_owned(),
         media: None,
