@@ -17,8 +17,8 @@ import org.junit.jupiter.api.TestFactory
 
 /** The scripts of the session. */
 private val FILES = listOf(
-    "catching-up", "changing", "channels", "connecting", "data", "groups", "media", "receiving", "registering", "replacing",
-    "sending", "services", "settings", "store",
+    "catching-up", "changing", "channels", "connecting", "data", "fuse", "groups", "media", "receiving", "registering",
+    "replacing", "sending", "services", "settings", "store",
 )
 
 /** `ModelTest` and `TimelineTest` play these. */
