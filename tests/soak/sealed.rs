@@ -86,10 +86,10 @@ impl Seen {
             }
             Event::Security(notice) => self.notices.push(format!("{notice:?}")),
             Event::Failed { queued, error } => match queued.outgoing {
-                Outgoing::Message { target: Target::Conversation(_), body, .. }
+                Outgoing::Message { target: Target::Conversation(_), draft, .. }
                     if ["not_member", "gone", "forbidden"].contains(&error.code()) =>
                 {
-                    self.refused.insert(body);
+                    self.refused.insert(draft.body);
                 }
                 Outgoing::Request(_) => {}
                 outgoing @ Outgoing::Message { .. } => panic!("refused: {outgoing:?}: {error}"),
