@@ -69,8 +69,8 @@ fn column(users: usize, devices: usize) -> Vec<(&'static str, String)> {
     let ((_, pending), commit) =
         ms(runs, || group.commit(&conversation, &client_msg_id, Step::Update, world::NOW_S).unwrap());
     let update = pending.commit.as_ref().unwrap().clone();
-    let lost = world.phones[last].member().clone();
-    let step = Step::Remove(&[(&lost.user, &lost.device)]);
+    let removed = world.phones[last].member().clone();
+    let step = Step::Remove(&[(&removed.user, &removed.device)]);
     let (_, without) = group.commit(&conversation, &client_msg_id, step, world::NOW_S).unwrap();
     let packages = world.checked(&[last], 0);
     let add_one = || without.next.commit(&conversation, &client_msg_id, Step::Add(&packages), world::NOW_S).unwrap();

@@ -70,6 +70,11 @@ const REPORTS: &str = "encryption.report";
 const FUSE: &str = "fuse";
 
 impl Sealing {
+    /// Whether the next request for rows is due, or will be.
+    fn wants_rows(&self) -> bool {
+        !self.unknown.is_empty() && self.is_listed && !self.looks_up
+    }
+
     fn is_plain(&self, id: &ConversationId) -> bool {
         self.plain.contains(id) || (self.is_listed && self.stored_plain.contains(id))
     }
@@ -181,7 +186,7 @@ impl Core {
     pub(super) fn keyring_wakes(&self) -> Option<Moment> {
         let at = self.keyring.as_ref()?.wake_at();
         let at = at.map(|at| self.now + Duration::from_millis(at.saturating_sub(millis(self.wall))));
-        at.into_iter().chain(self.sealing.look_up_at).min()
+        at.into_iter().chain(self.sealing.look_up_at.filter(|_| self.sealing.wants_rows())).min()
     }
 
     /// Returns what the app gets of an entry. `None`: the client has no encryption.
@@ -577,11 +582,9 @@ impl Core {
 
     /// Requests the chat list for groups that are new on this device.
     fn look_up_due(&mut self, now: Moment) {
-        let is_early = self.sealing.look_up_at.is_some_and(|at| at > now);
-        if self.sealing.unknown.is_empty() || !self.sealing.is_listed || self.sealing.looks_up || is_early {
-            return;
+        if self.sealing.wants_rows() && self.sealing.look_up_at.is_none_or(|at| at <= now) {
+            self.look_up(None, now);
         }
-        self.look_up(None, now);
     }
 
     fn look_up(&mut self, cursor: Option<String>, now: Moment) {

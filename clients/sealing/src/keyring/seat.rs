@@ -28,6 +28,8 @@ pub(super) struct Seat {
     pub(super) not_added: Option<(ClientMsgId, String, Vec<UserId>)>,
     /// The code of the server's refusal, and its end.
     pub(super) refused: Option<(String, u64)>,
+    /// The last entry that ended a refusal, since the user came in with it.
+    pub(super) let_in: u64,
     /// The next request waits until then.
     pub(super) not_before: u64,
     /// The user writes: a commit removes who left before.

@@ -94,10 +94,11 @@ impl Keyring {
         let seq = message.seq.value();
         let me = self.me().clone();
         let Some(seat) = self.seats.get_mut(id) else { return true };
-        if seat.group.is_none() && roster::named(message).0.contains(&me) {
-            // The user is a member again: what the server refused before says nothing now.
+        let is_out = seat.row.removed || (seat.group.is_none() && seq > seat.let_in);
+        if is_out && roster::named(message).0.contains(&me) {
+            // The user is a member again. A refusal from before says nothing now, and a later one stands.
             seat.row.removed = false;
-            seat.refused = None;
+            (seat.refused, seat.let_in) = (None, seq);
         }
         let upto = seat.roster.as_ref().map_or(0, |roster| roster.upto);
         if seat.group.is_none() && upto > 0 && seq > upto + 1 {

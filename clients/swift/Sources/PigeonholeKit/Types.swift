@@ -25,6 +25,8 @@ public struct Message: Codable, Sendable, Hashable {
     public let reactions: [Reaction]
     public let reactionsSeq: Int?
     public let targetSeq: Int?
+    /// An edit of this device that leaves the message's data as it is.
+    public let keepsData: Bool?
     public let emoji: String?
     public let emojiBefore: String?
     public let system: SystemEntry?

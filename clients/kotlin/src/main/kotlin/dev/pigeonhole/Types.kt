@@ -57,6 +57,8 @@ public data class Message(
     val reactions: List<Reaction> = emptyList(),
     val reactionsSeq: Long? = null,
     val targetSeq: Long? = null,
+    /** An edit of this device that leaves the message's data as it is. */
+    val keepsData: Boolean = false,
     val emoji: String? = null,
     val emojiBefore: String? = null,
     val system: SystemEntry? = null,

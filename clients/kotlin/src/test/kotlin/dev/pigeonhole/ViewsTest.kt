@@ -64,7 +64,8 @@ class ViewsTest {
         assertEquals(1, list.until { it.unread > 0 }.rows.single().unread)
         assertEquals("c$id", view.until { it.messages.single().progress == Progress.Delivered }.messages.single().key)
         val other = bob.direct("alice").messages(At.FirstUnread)
-        val unread = other.until { it.messages.isNotEmpty() }
+        // The separator comes with the row.
+        val unread = other.until { it.items.size == 3 }
         assertEquals(listOf("Day", "Unread", "Message"), unread.items.map { it::class.simpleName })
         other.seen(unread.items.last())
         val read = view.until { it.messages.single().progress == Progress.Read }
