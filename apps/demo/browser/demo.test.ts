@@ -333,15 +333,15 @@ test("a message that can't be sent says why, and markup in one stays text", asyn
 
 test("a message is reported to the operator", async () => {
   const visitor = await stage.arrive();
-  const page = await visitor.open("?user=mia&user=nils");
-  const [mia, nils] = sideBySide(page, "mia", "nils");
-  await mia.say("You are ugly.");
-  await nils.chat("mia").click();
-  await nils.pick("You are ugly.", "Report");
-  await nils.confirm("Abuse");
-  await nils.isSet("Reported to the operator");
-  const [report] = await stage.server.reportsOf("nils");
-  expect(report).toMatchObject({ reason: "abuse", messages: [{ sender_id: "mia", body: "You are ugly." }] });
+  const page = await visitor.open("?user=mona&user=nico");
+  const [mona, nico] = sideBySide(page, "mona", "nico");
+  await mona.say("You are ugly.");
+  await nico.chat("mona").click();
+  await nico.pick("You are ugly.", "Report");
+  await nico.confirm("Abuse");
+  await nico.isSet("Reported to the operator");
+  const [report] = await stage.server.reportsOf("nico");
+  expect(report).toMatchObject({ reason: "abuse", messages: [{ sender_id: "mona", body: "You are ugly." }] });
 });
 
 test("a chat is muted, archived, marked as unread and blocked", async () => {

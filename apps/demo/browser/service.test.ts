@@ -38,7 +38,7 @@ test("a shop writes: it is listed, counted and rings; it is read, muted and arch
   expect(await ben.field().isVisible()).toBe(false);
   await ben.message("two stops away").click({ button: "right" });
   await ben.item("Copy").waitFor();
-  expect(await ben.root.getByRole("menu").locator("button").allTextContents()).toEqual(["Forward", "Copy"]);
+  expect(await ben.root.getByRole("menu").locator("button").allTextContents()).toEqual(["Forward", "Copy", "Report"]);
   await screenshot(page, "service");
   await page.keyboard.press("Escape");
   await ben.menu().click();

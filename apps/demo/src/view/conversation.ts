@@ -236,10 +236,6 @@ export class Conversation {
     const { row } = chat;
     const { peerId, isMuted, isArchived, isBlocked, mutesMentions } = row;
     const items: MenuItem[] = [];
-    if (whyNot(row) === "") {
-      items.push({ name: "New poll", choose: () => this.#pollForm.open((poll) => void this.#say(chat, poll)) });
-      items.push({ name: "Send my location", choose: () => this.#locate(chat) });
-    }
     // Before the first message there is nothing to mute.
     if (row.conversationId !== undefined && isMuted) {
       items.push({ name: "Unmute", choose: () => mute(chat, null) });
@@ -254,6 +250,10 @@ export class Conversation {
     if (row.conversationId !== undefined) {
       items.push({ name: isArchived ? "Unarchive" : "Archive", choose: () => archive(chat, !isArchived) });
       items.push({ name: "Mark as unread", choose: () => this.#actions.markUnread(chat) });
+    }
+    if (whyNot(row) === "") {
+      items.push({ name: "New poll", choose: () => this.#pollForm.open((poll) => void this.#say(chat, poll)) });
+      items.push({ name: "Send my location", choose: () => this.#locate(chat) });
     }
     if (row.kind !== "channel" && row.conversationId !== undefined) {
       const names = { user: this.#user, with: peerId ?? "", chat: row.conversationId };

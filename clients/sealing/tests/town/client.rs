@@ -166,7 +166,9 @@ impl Client {
                 readiness = self.keyring.prepare(self.with.clone(), now_ms);
             }
             if readiness == Readiness::Refused("not_member".to_owned()) {
-                self.turn.outbox.clear();
+                for (id, _) in std::mem::take(&mut self.turn.outbox) {
+                    self.keyring.sent(self.with.clone(), &id, None, now_ms);
+                }
             }
             if readiness == Readiness::Ready {
                 let envelope = Envelope { kind: "text".into(), body: text.clone(), ..Envelope::default() };
@@ -306,7 +308,12 @@ impl Client {
                 assert!(!matches!(before, Some(Ok(_))), "opened twice");
                 self.opened += 1;
             }
-            Shown::Own => self.told(next, &message.client_msg_id.unwrap()),
+            Shown::Own => {
+                // The answer may never come.
+                let id = message.client_msg_id.unwrap();
+                self.keyring.sent(self.with.clone(), &id, Seq::new(next), now_ms);
+                self.told(next, &id);
+            }
             Shown::Nothing => {}
             Shown::Later => return false,
             Shown::Unreadable(why) => {
