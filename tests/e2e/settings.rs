@@ -40,3 +40,24 @@ async fn a_second_device_hears_of_settings() {
     assert_eq!(second.conversation("alice").await["muted_until"], "forever");
     assert_eq!(alice.conversation("bob").await["muted_until"], Value::Null);
 }
+
+#[tokio::test]
+async fn a_report_has_an_id_which_its_repetition_has_too() {
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
+    let id = alice.send("bob", "m1", "hi").await["conversation_id"].clone();
+    bob.event("messages.new").await;
+    let report = json!({"action": "report", "conversation_id": id, "seqs": [1], "user_id": "alice", "reason": "spam"});
+    let told = bob.ok(report.clone()).await;
+    assert!(told["report_id"].as_str().unwrap().starts_with("r_"), "{told}");
+    assert_eq!(bob.ok(report).await, told);
+    alice.expect_silence().await;
+    assert_eq!(
+        server
+            .phone("mallory")
+            .await
+            .refused(json!({"action": "report", "conversation_id": id, "reason": "spam"}))
+            .await,
+        "not_member"
+    );
+}
