@@ -66,7 +66,7 @@ def told(line):
     """The outcome of the frames that the same request posted."""
     # A line has no zeros.
     frames = [line.get(name, 0) for name in ("posted", "gone", "failed")]
-    if not any(frames) and "left_pending" not in line:
+    if not any(frames) and not line.get("left_pending"):
         return "none by this request: fanout posts to larger groups, and its lines name no conversation"
     left = f"; left pending for {line['left_pending']}" if "left_pending" in line else ""
     return "{} frames taken, {} gone, {} failed".format(*frames) + left
