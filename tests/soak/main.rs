@@ -14,6 +14,7 @@ mod faults;
 mod groups;
 mod media;
 mod phones;
+mod timing;
 mod user;
 
 use std::str::FromStr;

@@ -7,6 +7,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 mod faults;
+mod timing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,10 +19,11 @@ use faults::Faults;
 use local::Logs;
 use pigeonhole_client::{
     Client, Config, ConversationId, DeviceId, Event, Keys, Kind, NewGroup, Notice, Outgoing, Seq, Side, System, Target,
-    Timing, Title, UserId,
+    Title, UserId,
 };
 use serde_json::Value;
 use testkit::{Canary, Network, Proxy, TestServer};
+use timing::timing;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -144,17 +146,6 @@ struct Town {
 
 fn user(name: &str) -> UserId {
     UserId::parse(name).expect("a name")
-}
-
-/// As of an app, with shorter waits where they would only lengthen the run.
-fn timing() -> Timing {
-    Timing {
-        retry_first: Duration::from_millis(50),
-        ping_every: Duration::from_secs(10),
-        reconnect_first: Duration::from_millis(20),
-        reconnect_max: Duration::from_secs(1),
-        ..Timing::default()
-    }
 }
 
 impl Town {

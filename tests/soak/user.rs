@@ -442,16 +442,7 @@ impl App {
     }
 }
 
-/// Returns an app's timing, with shorter waits where they would only lengthen the run. The waits for replies are the
-/// usual ones: shorter ones would keep a busy server busy.
+/// Connections end often.
 fn timing() -> Timing {
-    Timing {
-        retry_first: Duration::from_millis(50),
-        ping_every: Duration::from_secs(10),
-        reconnect_first: Duration::from_millis(20),
-        reconnect_max: Duration::from_secs(1),
-        lifetime: Duration::from_mins(1),
-        lifetime_jitter: Duration::from_secs(40),
-        ..Timing::default()
-    }
+    Timing { lifetime: Duration::from_mins(1), lifetime_jitter: Duration::from_secs(40), ..crate::timing::timing() }
 }

@@ -6,6 +6,7 @@ import {
   emptyRow,
   hasMembers,
   isChannel,
+  limits,
   type Message,
   type MessageItem,
   type NewGroup,
@@ -35,8 +36,8 @@ import { notify } from "./view/notify.ts";
 /** Messages that a search shows. */
 const FOUND_MAX = 20;
 
-/** The server takes 4 KiB of an encrypted message, and a character has up to three bytes. */
-const CLAIMED_CHARS = 1_365;
+/** As much of an encrypted message as a report takes. A character has up to three bytes. */
+const CLAIMED_CHARS = Math.floor(limits.CLAIMED_BYTES_MAX / 3);
 
 /** Interval of requests for news in channels. */
 const CHANNELS_EVERY_MS = 15_000;

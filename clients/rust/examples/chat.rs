@@ -54,8 +54,8 @@ const HELP: &str = "\
 /phone TOKEN [FROM TO]   (push to the phone with this FCM token, with quiet hours in UTC, such as 22:00 07:00)
 /phone off";
 
-/// The server takes 4 KiB of an encrypted message, and a character has up to four bytes.
-const CLAIMED_CHARS: usize = 1024;
+/// As much of an encrypted message as a report takes. A character has up to four bytes.
+const CLAIMED_CHARS: usize = pigeonhole_client::limits::CLAIMED_BYTES_MAX / 4;
 
 struct Terminal {
     client: Client,

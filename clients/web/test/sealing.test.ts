@@ -414,7 +414,7 @@ function carry(step: ReturnType<typeof turn>) {
   return carried ?? { carry: 0, what: undefined };
 }
 
-it("a part of a commit that has no room in a frame is uploaded, and a failure is told", async () => {
+it("uploads a part of a commit that has no room in a frame, and reports a failure", async () => {
   const keyring = new FakeKeyring();
   const { session } = start(keyring);
   const data = new Uint8Array([1, 2, 3]);

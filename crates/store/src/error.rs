@@ -4,6 +4,8 @@ use aws_sdk_dynamodb::error::{BoxError, ProvideErrorMetadata, SdkError};
 use domain::ServiceError;
 use wire::Seq;
 
+use crate::Written;
+
 /// A call that failed, or an item that can't be read. Never shown to a client.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -60,6 +62,15 @@ pub fn if_readable<T>(read: Result<T, Error>, what: &str) -> Result<Option<T>, E
             Ok(None)
         }
         read => read.map(Some),
+    }
+}
+
+/// A condition that does not hold is an outcome.
+pub(crate) fn written<T>(result: Result<T, Error>) -> Result<Written, Error> {
+    match result {
+        Ok(_) => Ok(Written::Done),
+        Err(error) if error.is_lost() => Ok(Written::Lost),
+        Err(error) => Err(error),
     }
 }
 

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, Delete, ReturnValuesOnConditionChe
 use domain::{Draft, MediaRow, Parts, Place};
 use wire::{Attached, ConversationId, Digest, FileName, Kind, MediaId, MimeType, Refusal, Timestamp, UserId};
 
-use crate::error::CallResult as _;
+use crate::error::{CallResult as _, written};
 use crate::item::{Item, Reader, VERSION, number, readable, text, version};
 use crate::stream::{Removed, TOMBSTONE};
 use crate::{Error, Store, Written, batch};
@@ -69,15 +69,6 @@ pub async fn note_ready(store: &Store, media_id: &MediaId, now: Timestamp) -> Re
         .expression_attribute_values(":now", number(now.millis()))
         .expression_attribute_values(":now_s", number(now.seconds()));
     written(update.send().await.of_call("UpdateItem", table))
-}
-
-/// A condition that does not hold is an outcome.
-fn written<T>(result: Result<T, Error>) -> Result<Written, Error> {
-    match result {
-        Ok(_) => Ok(Written::Done),
-        Err(error) if error.is_lost() => Ok(Written::Lost),
-        Err(error) => Err(error),
-    }
 }
 
 /// Returns the write that attaches the media, with its conditions. The write belongs to the message's transaction.

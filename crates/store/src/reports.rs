@@ -1,11 +1,9 @@
 //! Reports of users, in the operator's table `audit`: a partition for each month, a row for each report.
 
-use aws_sdk_dynamodb::operation::put_item::PutItemError;
-use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use domain::month;
 use wire::{Report, ReportId, Timestamp, UserId};
 
-use crate::error::CallResult as _;
+use crate::error::{CallResult as _, written};
 use crate::inbox::get_item;
 use crate::item::{Item, Reader, VERSION, number, readable, text, version};
 use crate::{Error, Store, Written};
@@ -49,13 +47,7 @@ pub async fn count(
             update.condition_expression("sends_until = :was").expression_attribute_values(":was", number(was.millis()))
         }
     };
-    match update.send().await {
-        Ok(_) => Ok(Written::Done),
-        Err(error) => {
-            let error = Error::call("UpdateItem", table, error);
-            if error.is_lost() { Ok(Written::Lost) } else { Err(error) }
-        }
-    }
+    written(update.send().await.of_call("UpdateItem", table))
 }
 
 /// Stores a report, unless the report is there already.
@@ -70,10 +62,8 @@ pub async fn put(store: &Store, report: &Report, until: Timestamp) -> Result<(),
         .item("expires_at", number(until.seconds()))
         .item(VERSION, version())
         .condition_expression("attribute_not_exists(seq_version)");
-    match put.send().await {
-        Err(error) if !matches!(error.as_service_error(), Some(PutItemError::ConditionalCheckFailedException(_))) => {
-            Err(Error::call("PutItem", table, error))
-        }
+    match put.send().await.of_call("PutItem", table) {
+        Err(error) if !error.is_refused() => Err(error),
         Ok(_) | Err(_) => Ok(()),
     }
 }
@@ -124,12 +114,10 @@ pub async fn close(
         .condition_expression("attribute_exists(report) AND attribute_not_exists(closed_at)")
         .expression_attribute_values(":outcome", text(outcome))
         .expression_attribute_values(":now", number(now.millis()));
-    match update.send().await {
+    match update.send().await.of_call("UpdateItem", table) {
         Ok(_) => Ok(Written::Done),
-        Err(error) => match error.as_service_error() {
-            Some(UpdateItemError::ConditionalCheckFailedException(_)) => Ok(Written::Lost),
-            _ => Err(Error::call("UpdateItem", table, error)),
-        },
+        Err(error) if error.is_refused() => Ok(Written::Lost),
+        Err(error) => Err(error),
     }
 }
 

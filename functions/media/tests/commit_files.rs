@@ -99,7 +99,7 @@ async fn a_birth_by_files_is_stored_told_and_fetched() {
     let bench = Workbench::default();
     let group = group(&bench).await;
     let (welcome, tree) = (file(&bench, "alice", &group, "welcome").await, file(&bench, "alice", &group, "tree").await);
-    assert!(!has(&bench, "alice", &tree).await, "nobody has it before the entry");
+    assert!(!has(&bench, "alice", &tree).await, "no member downloads it before the entry");
     bench.connected("bob").await;
     bench.aws.clear();
     let born = done(&bench, "alice", birth(&group, "b1", &welcome, &tree)).await;

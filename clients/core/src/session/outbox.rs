@@ -312,10 +312,8 @@ impl Core {
 
     /// The mark that the message took along is to be sent again, with the message or alone.
     pub(super) fn fuse_lost(&mut self, sending: &Sending) {
-        if let (Some(_), Some(Target::Conversation(id))) = (sending.read, sending.queued.outgoing.target()) {
-            self.read_lost(&id);
-        } else if let (Some(_), Some(Target::User(user))) = (sending.read, sending.queued.outgoing.target())
-            && let Some(id) = self.outbox.direct.get(&user).cloned()
+        if sending.read.is_some()
+            && let LaneKey::To(Target::Conversation(id)) = self.outbox.lane_of(&sending.queued.outgoing)
         {
             self.read_lost(&id);
         }

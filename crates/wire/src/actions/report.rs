@@ -175,15 +175,4 @@ impl ReportReason {
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_value(Value::from(text)).ok()
     }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Spam => "spam",
-            Self::Abuse => "abuse",
-            Self::Sexual => "sexual",
-            Self::Violence => "violence",
-            Self::Illegal => "illegal",
-            Self::Other => "other",
-        }
-    }
 }
