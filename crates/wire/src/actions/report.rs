@@ -14,7 +14,11 @@ use crate::time::Timestamp;
 
 /// Names a conversation or a user, or both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend(
+    "if" = {"not": {"required": ["user_id"]}},
+    "then" = {"required": ["conversation_id"]},
+    "dependentRequired" = {"seqs": ["conversation_id"], "opened": ["seqs"]},
+)))]
 pub struct ReportRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<ConversationId>,
