@@ -148,6 +148,9 @@ impl Tables {
         ensure!(row["member_role"] == role, "their role is {role}: {row}");
         let (delivered, read) = (number(row, "delivered_seq"), number(row, "read_seq"));
         ensure!(joined - 1 <= read && read <= delivered && delivered <= end, "marks: {row}");
+        let fused = self.messages.iter().filter(|entry| entry["read_all"] == true && entry["sender_id"] == user);
+        let told = fused.map(|entry| number(entry, "seq")).rfind(|seq| *seq <= end);
+        ensure!(told.is_none_or(|told| told <= read), "they wrote {told:?} and had read everything: {row}");
         let pending = row.get("pending_from").map(|from| from.as_u64().unwrap());
         ensure!(row.get("pending_since").is_some() == pending.is_some(), "pending: half a marker: {row}");
         let owed = row.get("earlier").is_some() && pending.is_some_and(|from| from < joined);

@@ -348,6 +348,7 @@ impl Inner {
             Doing::Commit { .. } | Doing::Refer { .. } | Doing::Reset { .. } | Doing::Seal { .. } => {
                 self.seal(n, doing).await
             }
+            Doing::Fuse { from, id, read } => self.fuse(n, (from, id), read).await,
             Doing::Notify(_) => self.hand_on(n).await,
             Doing::Suspend(user) => self.suspend(n, user).await,
             Doing::Fill(user) => self.fill(user),
@@ -644,6 +645,22 @@ impl Inner {
         }
         self.now.borrow_mut().sent.push((from, id, result));
         true
+    }
+
+    /// Writes a message with a read mark. A client sends `read` if the mark did not move, until that has its reply.
+    fn fuse(&self, n: usize, (from, id): (&'static str, &'static str), read: u64) -> LocalBoxFuture<'_, bool> {
+        let send = json!({ "action": "send", "client_msg_id": id, "kind": "text", "body": id, "read": read });
+        Box::pin(async move {
+            if !self.send_frame(n, from, id, &self.to_group_or_peer(from, send)).await {
+                return false;
+            }
+            let is_moved = {
+                let state = self.now.borrow();
+                let mut own = state.sent.iter().filter(|(user, sent, _)| (*user, *sent) == (from, id));
+                own.all(|(.., answer)| number(answer, "read_seq") >= read)
+            };
+            is_moved || self.ask(n, from, &self.in_group(json!({ "action": "read", "seq": read }))).await.is_some()
+        })
     }
 
     fn in_group(&self, mut frame: Value) -> Value {
@@ -1220,10 +1237,17 @@ impl Inner {
             let (user, seq, types) = match *doing {
                 Doing::Ack(user, seq) => (user, seq, ["receipt.delivered", "receipt.read"]),
                 Doing::Read(user, seq) => (user, seq, ["receipt.read"; 2]),
+                // Whoever blocks the writer gets no mark of theirs.
+                Doing::Fuse { from, read, .. } if !self.may_refuse() => (from, read, ["receipt.read"; 2]),
                 _ => continue,
             };
+            let marks = |frame: &Value| {
+                let mut marks = frame["marks"].as_array().into_iter().flatten();
+                marks.any(|mark| mark["user_id"] == user && number(mark, "read_seq") >= seq)
+            };
             let tells = |frame: &Value| {
-                types.contains(&string(frame, "type")) && frame["user_id"] == user && number(frame, "seq") >= seq
+                let is_receipt = types.contains(&string(frame, "type"));
+                marks(frame) || is_receipt && frame["user_id"] == user && number(frame, "seq") >= seq
             };
             let mut others = sockets.iter().filter(|(connection, _)| owner(connection) != user);
             let untold = others.find(|(_, frames)| !frames.iter().any(tells));

@@ -15,6 +15,12 @@ pub(crate) enum Doing {
     Drain(&'static str),
     Ack(&'static str, u64),
     Read(&'static str, u64),
+    /// Writes the id, and says that everything up to `read` is read. Sends a `read` if the reply says that it is not.
+    Fuse {
+        from: &'static str,
+        id: &'static str,
+        read: u64,
+    },
     /// Edits the user's message; the new text is the id.
     Edit {
         user: &'static str,
@@ -138,6 +144,7 @@ impl Doing {
             return SERVICE;
         }
         let (Self::Send { from: user, .. }
+        | Self::Fuse { from: user, .. }
         | Self::Edit { user, .. }
         | Self::Delete { user, .. }
         | Self::React { user, .. }
@@ -183,6 +190,7 @@ impl Doing {
     pub(crate) fn entry(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Send { from, id, .. }
+            | Self::Fuse { from, id, .. }
             | Self::Carry { from, id, .. }
             | Self::Edit { user: from, id, .. }
             | Self::Delete { user: from, id, .. }
@@ -216,6 +224,7 @@ impl Doing {
             Self::Drain(_) => "drain",
             Self::Ack(..) => "ack",
             Self::Read(..) => "read",
+            Self::Fuse { .. } => "fuse",
             Self::Block(..) => "block",
             Self::Unblock(..) => "unblock",
             Self::Suspend(_) => "suspend",
@@ -311,6 +320,10 @@ const fn to_bob(id: &'static str) -> Doing {
 
 const fn to_alice(id: &'static str) -> Doing {
     Doing::Send { from: "bob", to: "alice", id }
+}
+
+const fn fuse(from: &'static str, id: &'static str, read: u64) -> Doing {
+    Doing::Fuse { from, id, read }
 }
 
 const fn edit(seq: u64, id: &'static str) -> Doing {
@@ -421,7 +434,7 @@ const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 214] = [
+pub(crate) const SCENARIOS: [Scenario; 224] = [
     // The sender commits, then lists connections. The recipient writes the connection, then drains. All reads
     // are consistent, so at least one finds the other; after both, the client drops the duplicate.
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
@@ -465,6 +478,16 @@ pub(crate) const SCENARIOS: [Scenario; 214] = [
         &[ALICE, BOB, to_bob("a1"), to_bob("a2"), to_bob("a3"), Ack("bob", 3)],
         &[Read("bob", 1), Read("bob", 2)],
     ),
+    // A message moves its sender's marks in its own transaction, whose condition is the end that the sender had read.
+    scenario("fuse-fuse", &[ALICE, BOB, to_bob("a1"), to_alice("b1")], &[fuse("alice", "a2", 2), fuse("bob", "b2", 2)]),
+    // Where the other's message was first, the marks stay, and a `read` follows.
+    scenario("fuse-send", &[ALICE, BOB, to_bob("a1")], &[fuse("bob", "b1", 1), to_bob("a2")]),
+    scenario("fuse-ack", &[ALICE, BOB, to_bob("a1")], &[fuse("bob", "b1", 1), Ack("bob", 1)]),
+    scenario("fuse-read", &[ALICE, BOB, to_bob("a1"), to_bob("a2")], &[fuse("bob", "b1", 2), Read("bob", 1)]),
+    scenario("fuse-delete", &[ALICE, BOB, to_bob("a1"), to_bob("a2")], &[fuse("bob", "b1", 2), delete(2, "d1")]),
+    // A duplicate's event carries the marks again: the first run may have died before its posts.
+    scenario("fuse-retry", &[ALICE, BOB, to_bob("a1")], &[fuse("bob", "b1", 1), fuse("bob", "b1", 1)]),
+    scenario("fuse-block", &[ALICE, BOB, to_bob("a1")], &[fuse("bob", "b1", 1), Block("alice", "bob")]),
     scenario("drain-ack", &[ALICE, BOB, to_bob("a1"), to_bob("a2")], &[Drain("bob"), Ack("bob", 1)]),
     scenario("note-note", &[ALICE], &[NOTE, Doing::Send { from: "alice", to: "alice", id: "n2" }]),
     // The block is in the sender's row too, and its absence is a condition of the message's transaction: the
@@ -501,6 +524,7 @@ pub(crate) const SCENARIOS: [Scenario; 214] = [
     // `read` that ends below the last message is written only if no push went out after its row was read.
     scenario("notify-read", &[BOB, PHONE, to_bob("a1"), to_bob("a2")], &[Notify("bob"), Read("bob", 1)]),
     scenario("notify-read-all", &[BOB, PHONE, to_bob("a1")], &[Notify("bob"), Read("bob", 1), to_bob("a2")]),
+    scenario("fuse-ring", &[ALICE, BOB, PHONE, to_bob("a1")], &[Notify("bob"), fuse("bob", "b1", 1)]),
     scenario("notify-register", &[PHONE, to_bob("a1")], &[Notify("bob"), Register("alice", "aa01")]),
     // Each of the rows is a condition of the transaction, as it was read: the slower registration reads again,
     // and calls SNS again.
@@ -558,6 +582,13 @@ pub(crate) const SCENARIOS: [Scenario; 214] = [
     scenario("g-send-ack", &[PAIR, Fanout, BOB], &[Say("alice", "a1"), Ack("bob", 1)]),
     scenario("g-send-read", &[PAIR, BOB, Say("alice", "a1")], &[Say("alice", "a2"), Read("bob", 2)]),
     scenario("g-send-drain", &[PAIR, BOB, Say("alice", "a1")], &[Say("alice", "a2"), Drain("bob")]),
+    // That everything before was read is a fact of the entry, so whoever brings the row up to date moves the marks.
+    scenario("g-fuse-send", &[PAIR, ALICE, BOB, Say("alice", "a1")], &[fuse("bob", "b1", 2), Say("alice", "a2")]),
+    scenario(
+        "g-fuse-join",
+        &[PAIR, ALICE, BOB, Say("alice", "a1")],
+        &[fuse("bob", "b1", 2), add("alice", "carol", "n1")],
+    ),
     // A mark above the inbox row's end: `ack` and `read` first bring the row up to date.
     scenario("g-read-above", &[PAIR, BOB], &[Say("alice", "a1"), Catch("bob")]),
     scenario("g-inbox-send", &[PAIR, BOB], &[Say("alice", "a1"), Look("bob")]),
