@@ -21,6 +21,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::backend::{publish, queue, settled, sqs};
 use crate::failures::serve_keys;
+use crate::filter::Filter;
 
 /// An alarm that fires from the second bad period until the second good one.
 const RANG: &str = "..!!.";
@@ -927,6 +928,26 @@ async fn keys_errors() {
     assert_eq!(phone.ok(list).await["devices"], json!([]));
     drill.all_is_well(2).await;
     drill.assert_rang(&[("keys-errors", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn hook_failing() {
+    let filter = Filter::start(0).await;
+    let (port, url) = (filter.port(), filter.url.clone());
+    let mut drill = Drill::start_with(|options| options.send_hook = Some(url)).await;
+    filter.stop().await;
+    // Messages pass unfiltered.
+    drill.all_is_well(2).await;
+    drill.assert_logged("error", "the function failed").await;
+
+    let _filter = Filter::start(port).await;
+    // A process that found the filter dead asks again after 10 s. A new process does not wait.
+    for pid in drill.server.local().sandboxes("SendFunction") {
+        Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+    }
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("hook-failing", RANG)]);
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod drills;
 mod encrypted;
 mod errors;
 mod failures;
+mod filter;
 mod groups;
 mod inbox;
 mod keys;

@@ -1237,7 +1237,7 @@ impl Inner {
             let (user, seq, types) = match *doing {
                 Doing::Ack(user, seq) => (user, seq, ["receipt.delivered", "receipt.read"]),
                 Doing::Read(user, seq) => (user, seq, ["receipt.read"; 2]),
-                // Whoever blocks the writer gets no mark of theirs.
+                // A user who blocks the writer gets no marks.
                 Doing::Fuse { from, read, .. } if !self.may_refuse() => (from, read, ["receipt.read"; 2]),
                 _ => continue,
             };

@@ -271,7 +271,7 @@ fn every_alarm_is_on_the_dashboard_and_explained() {
         assert!(docs.contains(&format!("\n### `{name}`\n")), "docs/runbook.md has no section for {name}");
         alarms += 1;
     }
-    assert_eq!(alarms, 30);
+    assert_eq!(alarms, 31);
 }
 
 const KEYS_VARIABLES: [&str; 9] = [
@@ -305,7 +305,7 @@ fn functions_have_the_variables_that_they_read() {
                 &["CONNECTIONS_ENDPOINT", "MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE", "FAILURES_URL", "ENCRYPTION"]
             }
             "keys" => &KEYS_VARIABLES,
-            "drain" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS"],
+            "drain" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS", "SEND_HOOK_ARN"],
             "inbox" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS", "REPORT_DAYS"],
             "notify" => &["PUSH_GRACE_SECONDS", "FAILURES_URL"],
             "ingest" => &["CONNECTIONS_ENDPOINT", "DEAD_LETTERS_URL"],
@@ -318,6 +318,9 @@ fn functions_have_the_variables_that_they_read() {
                 "GROUP_MEMBERS_MAX",
                 "ENCRYPTION",
                 "SEALED_REPORTS",
+                "SEND_HOOK_ARN",
+                "SEND_HOOK_MS",
+                "SEND_HOOK_FAILS",
             ],
             "group" => &[
                 "CONNECTIONS_ENDPOINT",
@@ -326,6 +329,9 @@ fn functions_have_the_variables_that_they_read() {
                 "GROUP_MEMBERS_MAX",
                 "ENCRYPTION",
                 "COMMIT_RATE",
+                "SEND_HOOK_ARN",
+                "SEND_HOOK_MS",
+                "SEND_HOOK_FAILS",
             ],
             _ => &["CONNECTIONS_ENDPOINT"],
         };

@@ -197,6 +197,7 @@ class Traffic:
             # A device lists its keys at each start.
             "events of keys": max(self.connects, failed),
             "pushes": max(self.messages // MESSAGES_OF_A_PUSH, failed),
+            "questions": self.messages,
         }[noun]
 
     def good(self, metric, failed):
@@ -209,6 +210,10 @@ class Traffic:
                 good = 0 if routes in (["drain"], ["fanout"]) else self.messages
             case "pushed":
                 good = self.count("pushes")
+            case "hook_answered":
+                # Each message is a question; no user edits here.
+                routes = [each["Value"] for each in metric["Dimensions"] if each["Name"] == "route"]
+                good = self.messages if routes == ["send"] else 0
             case "Invocations":
                 is_of_keys = "KeysFunction" in str(metric["Dimensions"])
                 good = max(self.count("events of keys" if is_of_keys else "events of media"), failed)

@@ -326,7 +326,7 @@ impl Server {
         let duplicate = known.is_some();
         let message = known.unwrap_or_else(|| self.append(conversation, "alice", client_msg_id.as_str(), kind, body));
         let Message { conversation_id, seq, message_id, sent_at, version, .. } = message;
-        SendResult { conversation_id, seq, message_id, sent_at, duplicate, version, read_seq: None }
+        SendResult { conversation_id, seq, message_id, sent_at, duplicate, version, read_seq: None, message: None }
     }
 
     fn set(&mut self, settings: &Settings) {

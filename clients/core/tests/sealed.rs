@@ -502,7 +502,7 @@ fn text(body: String) -> Message {
 
 fn result(entry: &Message, duplicate: bool) -> SendResult {
     let Message { conversation_id, seq, message_id, sent_at, .. } = entry.clone();
-    SendResult { conversation_id, seq, message_id, sent_at, duplicate, version: None, read_seq: None }
+    SendResult { conversation_id, seq, message_id, sent_at, duplicate, version: None, read_seq: None, message: None }
 }
 
 /// Only the sender's devices see the idempotency key.

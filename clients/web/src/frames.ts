@@ -471,18 +471,6 @@ export type ServerFrame =
  */
 export type MessageId = string;
 /**
- * The edit is stored, as an entry of its own.
- */
-export type EditResult = SendResult;
-/**
- * The delete is stored, as an entry of its own.
- */
-export type DeleteResult = SendResult;
-/**
- * The reaction is stored, as an entry of its own.
- */
-export type ReactResult = SendResult;
-/**
  * The event of a system entry, whose `sender_id` caused it.
  */
 export type System =
@@ -543,6 +531,18 @@ export type System =
       title?: Title;
     };
 /**
+ * The edit is stored, as an entry of its own.
+ */
+export type EditResult = SendResult;
+/**
+ * The delete is stored, as an entry of its own.
+ */
+export type DeleteResult = SendResult;
+/**
+ * The reaction is stored, as an entry of its own.
+ */
+export type ReactResult = SendResult;
+/**
  * The id of a report, made by the server.
  */
 export type ReportId = string;
@@ -572,6 +572,7 @@ export type ErrorCode =
   | "forbidden"
   | "gone"
   | "not_ready"
+  | "rejected"
   | "limit_reached"
   | "device_required"
   | "no_keys"
@@ -1351,6 +1352,10 @@ export interface SendResult {
    * The message had been stored before, under the same `client_msg_id`.
    */
   duplicate: boolean;
+  /**
+   * The message as it is stored, if the team's filter rewrote it.
+   */
+  message?: Message;
   message_id: MessageId;
   /**
    * Only if the `send` had `read`: the user's read mark. If it is below `read`, the client sends a `read`.
@@ -1365,74 +1370,6 @@ export interface SendResult {
    * Only of an edit: which version of the text it made.
    */
   version?: number;
-}
-/**
- * The answer to `edit`, if it succeeded.
- */
-export interface EditReply {
-  action: "edit";
-  /**
-   * The request's. Left out where it had none.
-   */
-  id?: RequestId;
-  result: EditResult;
-  type: "reply";
-}
-/**
- * The answer to `delete`, if it succeeded.
- */
-export interface DeleteReply {
-  action: "delete";
-  /**
-   * The request's. Left out where it had none.
-   */
-  id?: RequestId;
-  result: DeleteResult;
-  type: "reply";
-}
-/**
- * The answer to `react`, if it succeeded.
- */
-export interface ReactReply {
-  action: "react";
-  /**
-   * The request's. Left out where it had none.
-   */
-  id?: RequestId;
-  result: ReactResult;
-  type: "reply";
-}
-/**
- * The answer to `ack`, if it succeeded.
- */
-export interface AckReply {
-  action: "ack";
-  /**
-   * The request's. Left out where it had none.
-   */
-  id?: RequestId;
-  result: AckResult;
-  type: "reply";
-}
-export interface AckResult {}
-/**
- * The answer to `drain`, if it succeeded.
- */
-export interface DrainReply {
-  action: "drain";
-  /**
-   * The request's. Left out where it had none.
-   */
-  id?: RequestId;
-  result: DrainResult;
-  type: "reply";
-}
-/**
- * No messages and `more: false`: drained.
- */
-export interface DrainResult {
-  messages: Message[];
-  more: boolean;
 }
 /**
  * An entry of a conversation, as one of its members sees it: a message, or a change of one.
@@ -1560,6 +1497,74 @@ export interface Reaction {
    * The viewer is among them.
    */
   mine: boolean;
+}
+/**
+ * The answer to `edit`, if it succeeded.
+ */
+export interface EditReply {
+  action: "edit";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: EditResult;
+  type: "reply";
+}
+/**
+ * The answer to `delete`, if it succeeded.
+ */
+export interface DeleteReply {
+  action: "delete";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: DeleteResult;
+  type: "reply";
+}
+/**
+ * The answer to `react`, if it succeeded.
+ */
+export interface ReactReply {
+  action: "react";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: ReactResult;
+  type: "reply";
+}
+/**
+ * The answer to `ack`, if it succeeded.
+ */
+export interface AckReply {
+  action: "ack";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: AckResult;
+  type: "reply";
+}
+export interface AckResult {}
+/**
+ * The answer to `drain`, if it succeeded.
+ */
+export interface DrainReply {
+  action: "drain";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: DrainResult;
+  type: "reply";
+}
+/**
+ * No messages and `more: false`: drained.
+ */
+export interface DrainResult {
+  messages: Message[];
+  more: boolean;
 }
 /**
  * The answer to `read`, if it succeeded.
@@ -1937,6 +1942,10 @@ export interface CreateResult {
    * The message had been stored before, under the same `client_msg_id`.
    */
   duplicate: boolean;
+  /**
+   * The message as it is stored, if the team's filter rewrote it.
+   */
+  message?: Message;
   message_id: MessageId;
   /**
    * The users who could not be added to a channel. Left out if there is none.
@@ -1994,6 +2003,10 @@ export interface AddResult {
    * The message had been stored before, under the same `client_msg_id`.
    */
   duplicate?: boolean;
+  /**
+   * The message as it is stored, if the team's filter rewrote it.
+   */
+  message?: Message;
   message_id?: MessageId;
   /**
    * The users who could not be added. Left out if there is none.
@@ -2046,6 +2059,10 @@ export interface LeaveResult {
    * The message had been stored before, under the same `client_msg_id`.
    */
   duplicate?: boolean;
+  /**
+   * The message as it is stored, if the team's filter rewrote it.
+   */
+  message?: Message;
   message_id?: MessageId;
   /**
    * Only if the `send` had `read`: the user's read mark. If it is below `read`, the client sends a `read`.
@@ -2502,6 +2519,10 @@ export interface CommitResult {
    * The epoch that it began.
    */
   epoch: number;
+  /**
+   * The message as it is stored, if the team's filter rewrote it.
+   */
+  message?: Message;
   message_id: MessageId;
   /**
    * Only if the `send` had `read`: the user's read mark. If it is below `read`, the client sends a `read`.
@@ -2613,6 +2634,10 @@ export interface Problem {
    * For the client's developer: names the field that is wrong. Not for users.
    */
   message: string;
+  /**
+   * With `rejected`, the filter's reason, for the user: at most 200 characters.
+   */
+  reason?: string;
   /**
    * How long to wait before that, where waiting helps.
    */
@@ -2843,6 +2868,7 @@ export function isAddResult(value: unknown): value is AddResult {
     has(value, listOf(isText), "added", "already") &&
     mayHave(value, isText, "conversation_id", "message_id") &&
     mayHave(value, isFlag, "duplicate") &&
+    mayHave(value, isMessage, "message") &&
     mayHave(value, listOf(isNotAdded), "not_added") &&
     mayHave(value, isInteger, "read_seq", "seq", "version") &&
     mayHave(value, isTimestamp, "sent_at");
@@ -2887,6 +2913,7 @@ export function isCommitResult(value: unknown): value is CommitResult {
     has(value, isText, "conversation_id", "message_id") &&
     has(value, isFlag, "duplicate") &&
     has(value, isInteger, "epoch", "seq") &&
+    mayHave(value, isMessage, "message") &&
     mayHave(value, isInteger, "read_seq", "version") &&
     has(value, isTimestamp, "sent_at");
 }
@@ -2917,6 +2944,7 @@ export function isCreateResult(value: unknown): value is CreateResult {
   return isObject(value) &&
     has(value, isText, "conversation_id", "message_id") &&
     has(value, isFlag, "duplicate") &&
+    mayHave(value, isMessage, "message") &&
     mayHave(value, listOf(isNotAdded), "not_added") &&
     mayHave(value, isInteger, "read_seq", "version") &&
     has(value, isTimestamp, "sent_at") &&
@@ -3017,6 +3045,7 @@ export function isLeaveResult(value: unknown): value is LeaveResult {
   return isObject(value) &&
     mayHave(value, isText, "conversation_id", "message_id") &&
     mayHave(value, isFlag, "duplicate") &&
+    mayHave(value, isMessage, "message") &&
     mayHave(value, isInteger, "read_seq", "seq", "version") &&
     mayHave(value, isTimestamp, "sent_at");
 }
@@ -3116,7 +3145,7 @@ export function isPresenceResult(value: unknown): value is PresenceResult {
 export function isProblem(value: unknown): value is Problem {
   return isObject(value) &&
     has(value, isText, "code", "message") &&
-    mayHave(value, isText, "conversation_id") &&
+    mayHave(value, isText, "conversation_id", "reason") &&
     mayHave(value, isInteger, "epoch", "last_seq", "retry_after_ms") &&
     mayHave(value, listOf(isText), "members", "users") &&
     has(value, isFlag, "retryable");
@@ -3194,6 +3223,7 @@ export function isSendResult(value: unknown): value is SendResult {
   return isObject(value) &&
     has(value, isText, "conversation_id", "message_id") &&
     has(value, isFlag, "duplicate") &&
+    mayHave(value, isMessage, "message") &&
     mayHave(value, isInteger, "read_seq", "version") &&
     has(value, isTimestamp, "sent_at") &&
     has(value, isInteger, "seq");

@@ -1,6 +1,6 @@
 //! An entry that is appended, whatever the kind of the conversation.
 
-use domain::{Audience, Change, ConnectionId, Draft, Entry, Failure, Follows, Head, Place, RosterRow};
+use domain::{Audience, Change, ConnectionId, Draft, Entry, Failure, Follows, Head, Place, RosterRow, Sight};
 use store::message_append::AppendOutcome;
 use store::{Store, messages};
 use wire::{
@@ -39,6 +39,8 @@ pub struct Appended {
     pub version: Option<u64>,
     /// The writer's read mark then, if the request has `read`.
     pub read_seq: Option<Seq>,
+    /// The stored text or data is not what the user wrote.
+    pub is_other: bool,
     /// The entry had been stored before, under the same idempotency key.
     pub duplicate: bool,
 }
@@ -52,9 +54,11 @@ impl Appended {
 
     /// Returns the reply.
     pub fn into_result(self) -> SendResult {
+        let message = self.entry.as_ref().filter(|_| self.is_other);
+        let message = message.map(|entry| Box::new(entry.seen_by(&entry.sender_id, &Sight::WHOLE)));
         let Self { conversation_id, place: Place { seq, message_id, sent_at }, version, read_seq, duplicate, .. } =
             self;
-        SendResult { conversation_id, seq, message_id, sent_at, duplicate, version, read_seq }
+        SendResult { conversation_id, seq, message_id, sent_at, duplicate, version, read_seq, message }
     }
 }
 
@@ -152,7 +156,7 @@ pub(crate) async fn finished(store: &Store, draft: Draft, written: StoredEntry) 
     } else {
         Some(draft.stored(place.clone(), follows))
     };
-    Ok(Appended { conversation_id, place, entry, concerned, version, read_seq: None, duplicate })
+    Ok(Appended { conversation_id, place, entry, concerned, version, read_seq: None, is_other: false, duplicate })
 }
 
 /// Reads the message that is to be changed. The reply for an unreadable one is that of a missing one. A client would

@@ -14,6 +14,7 @@ mod clock;
 mod direct;
 mod entry;
 mod group;
+mod hook;
 mod log;
 mod marks;
 mod report;
@@ -40,6 +41,7 @@ pub use channel::forget_watched;
 pub use clock::Clock;
 pub use entry::{Appended, Concerned, Joined, Wanted, Writer, conversation_for};
 pub use group::{LogSoFar, Repaired};
+pub use hook::{Ask, Asked, Hook};
 pub use log::{Changed, Reconciled, added, creation};
 pub use marks::{Raised, Repeats};
 pub use retry::{Attempt, retry};
@@ -53,13 +55,15 @@ pub struct Actions {
     pub fanout: Fanout,
     pub limits: SendLimits,
     pub clock: Clock,
+    /// The team's own filter of what users write.
+    pub hook: Option<Hook>,
     /// The repetitions of a mark whose receipts this process has sent.
     repeats: Repeats,
 }
 
 impl Actions {
     pub fn new(store: Store, fanout: Fanout, limits: SendLimits, clock: Clock) -> Self {
-        Self { store, fanout, limits, clock, repeats: Repeats::default() }
+        Self { store, fanout, limits, clock, hook: None, repeats: Repeats::default() }
     }
 
     /// Opens the connections that the first event needs: to `DynamoDB`, and to API Gateway.
@@ -106,20 +110,22 @@ impl Actions {
             }
             None => Content::Message { kind, body, media, data, reply_to, mentions },
         };
-        let draft = Draft { conversation_id, sender_id: writer.user.clone(), client_msg_id, content };
+        let draft = Draft::new(conversation_id, writer.user.clone(), client_msg_id, content);
         if has_mentions && kind_of_conversation != ConversationKind::Group {
             return Err(Refusal::bad_request("mentions", "must be left out: this is not a group").into());
         }
-        match kind_of_conversation {
-            ConversationKind::Direct => direct::append(self, &target, draft, (reply_to, read), conflicts).await,
+        let written = self.hook.as_ref().map(|_| draft.content.clone());
+        let appended = match kind_of_conversation {
+            ConversationKind::Direct => direct::append(self, &target, draft, (reply_to, read), conflicts).await?,
             ConversationKind::Group | ConversationKind::Channel => {
                 if epoch.is_some() {
                     check_sealable(&draft.conversation_id)?;
                 }
                 let appended = log::append(self, writer, draft, read, conflicts).await?.entry()?;
-                Ok(self.with_read_seq(appended, writer.user, read).await)
+                self.with_read_seq(appended, writer.user, read).await
             }
-        }
+        };
+        Ok(hook::compared(appended, written.as_ref()))
     }
 
     /// Adds the writer's read mark to an entry of a group or a channel. Without it, the client sends a `read`.
@@ -160,7 +166,7 @@ impl Actions {
         let commit = NewCommit { epoch, commit, welcome, group_info, tree: *tree, removes };
         let kind = conversation_id.kind();
         let content = Content::Commit(Box::new(commit));
-        let draft = Draft { conversation_id, sender_id: writer.user.clone(), client_msg_id, content };
+        let draft = Draft::new(conversation_id, writer.user.clone(), client_msg_id, content);
         match kind {
             ConversationKind::Direct => direct::append(self, &target, draft, (None, None), conflicts).await,
             ConversationKind::Group | ConversationKind::Channel => {
@@ -203,17 +209,19 @@ impl Actions {
         let Wanted { conversation_id, target, client_msg_id, change } = wanted;
         let kind = conversation_id.kind();
         let content = Content::Change { target, change: change.clone() };
-        let draft = Draft { conversation_id, sender_id: writer.user.clone(), client_msg_id, content };
-        match (kind, &change) {
-            (ConversationKind::Direct, _) => direct::change(self, draft, target, &change, conflicts).await,
+        let draft = Draft::new(conversation_id, writer.user.clone(), client_msg_id, content);
+        let written = self.hook.as_ref().map(|_| draft.content.clone());
+        let appended = match (kind, &change) {
+            (ConversationKind::Direct, _) => direct::change(self, draft, target, conflicts).await?,
             // No entry: thousands may react to a message.
             (ConversationKind::Channel, Change::React { emoji }) => {
-                channel::react(self, draft, target, emoji.as_ref(), conflicts).await
+                channel::react(self, draft, target, emoji.as_ref(), conflicts).await?
             }
             (ConversationKind::Group, _) | (ConversationKind::Channel, Change::Edit { .. } | Change::Delete) => {
-                Ok(log::append(self, writer, draft, None, conflicts).await?.entry()?)
+                log::append(self, writer, draft, None, conflicts).await?.entry()?
             }
-        }
+        };
+        Ok(hook::compared(appended, written.as_ref()))
     }
 
     /// Deletes a message of any author for an operator. Its entry is the system's, which is no member.
@@ -245,7 +253,7 @@ impl Actions {
         conflicts: &mut u64,
     ) -> Result<Changed, Failure> {
         let content = Content::Group(change);
-        let draft = Draft { conversation_id, sender_id: writer.user.clone(), client_msg_id, content };
+        let draft = Draft::new(conversation_id, writer.user.clone(), client_msg_id, content);
         log::append(self, writer, draft, None, conflicts).await
     }
 

@@ -23,6 +23,8 @@ pub enum Attempt<T> {
     Again,
     /// Another writer is writing at this moment.
     AgainAfterPause,
+    /// No other writer was faster: time has passed.
+    Anew,
 }
 
 /// Makes attempts until one is done. `conflicts` counts those that were not.
@@ -59,6 +61,7 @@ async fn attempts<T>(
     for tries in 1..=tries_max {
         let wait = match attempt().await? {
             Attempt::Done(done) => return Ok(done),
+            Attempt::Anew => continue,
             Attempt::Again => Duration::ZERO,
             Attempt::AgainAfterPause => pause(tries, fastrand::f64()),
         };

@@ -22,6 +22,8 @@ pub struct SendLimits {
     pub encryption: Encryption,
     /// Whether each sealed message has a digest with which a member can prove it.
     pub sealed_reports: bool,
+    /// Whether the team has a filter of what users write.
+    pub filtered: bool,
     /// How long the operator can read a report.
     pub reports_kept_for: Duration,
     /// Commits in each conversation, and births among them.
@@ -51,6 +53,7 @@ impl SendLimits {
             group_members_max,
             encryption: Encryption::default(),
             sealed_reports: false,
+            filtered: false,
             reports_kept_for: Duration::ZERO,
             commits: Rate::UNLIMITED,
             births: Rate::UNLIMITED,

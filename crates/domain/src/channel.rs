@@ -143,6 +143,7 @@ mod tests {
             sender_id: user(sender),
             client_msg_id: ClientMsgId::parse("m").unwrap(),
             content,
+            rewritten_from: None,
         };
         draft.stored(Place::following(end, Timestamp::from_millis(1), [0; 10]), crate::Follows::default())
     }

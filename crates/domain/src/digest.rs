@@ -8,6 +8,9 @@ use crate::draft::{Change, Content, Draft, GroupChange, NewCommit, Rules};
 impl Draft {
     /// Returns a digest of all that makes two entries the same: the kind, the target, and then the text. No kind has a space or a NUL.
     pub fn digest(&self) -> String {
+        if let Some(written) = &self.rewritten_from {
+            return written.clone();
+        }
         let (about, said) = match &self.content {
             Content::Message { body, reply_to, .. } => (*reply_to, body.as_str()),
             Content::Sealed { epoch, silent, body, media, frank } => {
@@ -110,6 +113,7 @@ mod tests {
             sender_id: UserId::parse("alice").unwrap(),
             client_msg_id: ClientMsgId::parse(key).unwrap(),
             content,
+            rewritten_from: None,
         }
     }
 

@@ -13,6 +13,8 @@ pub struct Draft {
     /// The idempotency key.
     pub client_msg_id: ClientMsgId,
     pub content: Content,
+    /// The digest of what the user wrote, if the team's filter rewrote it.
+    pub rewritten_from: Option<String>,
 }
 
 /// The content of a draft.
@@ -220,6 +222,15 @@ impl NewCommit {
 }
 
 impl Draft {
+    pub fn new(
+        conversation_id: ConversationId,
+        sender_id: UserId,
+        client_msg_id: ClientMsgId,
+        content: Content,
+    ) -> Self {
+        Self { conversation_id, sender_id, client_msg_id, content, rewritten_from: None }
+    }
+
     /// Whether an operator wants that, who need not be a member.
     pub fn is_by_operator(&self) -> bool {
         let deletes = matches!(self.content, Content::Change { change: Change::Delete, .. });

@@ -233,7 +233,7 @@ impl Draft {
     #[must_use]
     pub fn stored(self, place: Place, follows: Follows) -> Entry {
         let Follows { version, data: kept_data, emoji_before } = follows;
-        let Self { conversation_id, sender_id, client_msg_id, content } = self;
+        let Self { conversation_id, sender_id, client_msg_id, content, rewritten_from: _ } = self;
         let target = |seq| Target { seq, sender_id: None };
         let body = match content {
             Content::Message { kind, body, media, data, reply_to, mentions } => {
@@ -686,6 +686,7 @@ mod tests {
                 reply_to: None,
                 mentions: vec![],
             },
+            rewritten_from: None,
         }
     }
 

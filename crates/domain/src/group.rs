@@ -469,6 +469,7 @@ pub(crate) mod tests {
             sender_id: user("olga"),
             client_msg_id: ClientMsgId::parse("c1").unwrap(),
             content: Content::Group(change),
+            rewritten_from: None,
         };
         (Head::first(&draft.stored(place(1), Follows::default()), &decided, false), decided.roster)
     }

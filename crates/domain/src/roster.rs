@@ -132,6 +132,7 @@ mod tests {
                 sender_id: who,
                 client_msg_id: ClientMsgId::parse("c1").unwrap(),
                 content: Content::Group(change),
+                rewritten_from: None,
             };
             let mut entry = draft.stored(place.clone(), Follows::default());
             entry.body = Body::System(Box::new(decided.body.clone()));

@@ -32,8 +32,12 @@ impl fmt::Debug for BadVariable {
 /// # Errors
 /// [`BadVariable`], which names it.
 pub fn env(name: &'static str) -> Result<String, BadVariable> {
-    let value = std::env::var(name).ok().filter(|value| !value.is_empty());
-    value.ok_or_else(|| BadVariable::new(name, "is not set"))
+    optional(name).ok_or_else(|| BadVariable::new(name, "is not set"))
+}
+
+/// A variable that may be empty.
+pub fn optional(name: &'static str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// A variable that holds a number.

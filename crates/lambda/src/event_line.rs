@@ -9,7 +9,7 @@ use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use actions::{Actions, Appended};
+use actions::{Actions, Appended, Hook};
 use deliver::Delivered;
 use domain::{ConnectionId, Failure, Frames, error_chain};
 use serde::Serialize;
@@ -80,6 +80,15 @@ pub struct Measures {
     /// Of `duration_ms`: until what was sent is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store_ms: Option<u64>,
+    /// Of `duration_ms`: the team's filter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hook_ms: Option<u64>,
+    /// Questions that the filter answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hook_answered: Option<u64>,
+    /// Questions that it did not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hook_failed: Option<u64>,
     /// Of `duration_ms`: until the frames have gone out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fanout_ms: Option<u64>,
@@ -176,6 +185,14 @@ impl EventLine {
             (self.measures.posted, self.measures.gone, self.measures.failed) = (Some(posted), Some(gone), Some(failed));
             self.measures.paced = (paced > 0).then_some(paced);
         }
+    }
+
+    /// Notes the question to the team's filter, if there was one.
+    pub fn asked(&mut self, actions: &Actions) {
+        let Some(asked) = actions.hook.as_ref().and_then(Hook::take_asked) else { return };
+        self.measures.hook_ms = Some(u64::try_from(asked.took.as_millis()).unwrap_or(u64::MAX));
+        (self.measures.hook_answered, self.measures.hook_failed) =
+            (Some(u64::from(!asked.failed)), Some(u64::from(asked.failed)));
     }
 
     /// Adds skipped rows, if there were any.

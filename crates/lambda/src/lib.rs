@@ -16,7 +16,7 @@ pub use actions::Clock;
 pub use aws_lambda_events::apigw::ApiGatewayWebsocketProxyRequest as WebSocketEvent;
 pub use batch::BatchResponse;
 pub use caller::{Caller, NotFromApiGateway, caller};
-pub use env::{BadVariable, count, env, rate, sdk_config};
+pub use env::{BadVariable, count, env, optional, rate, sdk_config};
 pub use event_line::{EventLine, Measures, UpTo, millis_between};
 pub use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent};
 pub use limiter::Limiter;

@@ -32,6 +32,7 @@ const OURS: &[&str] = &[
     "ingest",
     "lambda",
     "notify",
+    "hook",
     "objects",
     "pigeonhole_wire",
     "push",

@@ -36,6 +36,7 @@ pub fn error_frame(action: Option<&str>, id: Option<&RequestId>, refusal: &Refus
         epoch,
         last_seq,
         members: refusal.members().to_vec(),
+        reason: refusal.reason().map(str::to_owned),
     };
     to_json(&ErrorFrame { kind: "error", action, id, error })
 }
@@ -86,6 +87,16 @@ pub struct Problem {
     /// With `rekey_required`, the users who left.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<UserId>,
+    /// With `rejected`, the filter's reason, for the user: at most 200 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Problem {
+    /// Returns the text for an app: the filter's reason if there is one, and otherwise the message.
+    pub fn text(&self) -> &str {
+        self.reason.as_deref().filter(|reason| !reason.is_empty()).unwrap_or(&self.message)
+    }
 }
 
 /// A frame from the server, as a client reads it.
@@ -148,6 +159,7 @@ mod tests {
             duplicate: false,
             version: None,
             read_seq: None,
+            message: None,
         };
         assert_snapshot!(reply_frame("send", Some(&id()), &sent.into()), @r#"{"type":"reply","action":"send","id":"r1","result":{"conversation_id":"dm_x","seq":42,"message_id":"0198","sent_at":"2025-11-20T10:00:00.123Z","duplicate":false}}"#);
         let pong = PingResult { pending: true, server_time: Timestamp::from_millis(0), features: None };

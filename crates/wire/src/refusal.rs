@@ -32,6 +32,8 @@ pub enum Refusal {
     Gone,
     /// The file is not uploaded yet, or other bytes are.
     NotReady,
+    /// The team's own filter does not allow it. The reason is the filter's, for the user.
+    Rejected { reason: String },
     /// A maximum is reached: the edits or reactors of a message, the members of a group, or the conversations or
     /// channels of a user.
     LimitReached,
@@ -76,6 +78,7 @@ impl Refusal {
             Self::Forbidden => "forbidden",
             Self::Gone => "gone",
             Self::NotReady => "not_ready",
+            Self::Rejected { .. } => "rejected",
             Self::LimitReached => "limit_reached",
             Self::DeviceRequired => "device_required",
             Self::NoKeys { .. } => "no_keys",
@@ -102,6 +105,11 @@ impl Refusal {
     /// The users who left, for `rekey_required`.
     pub fn members(&self) -> &[UserId] {
         if let Self::RekeyRequired { members } = self { members } else { &[] }
+    }
+
+    /// The reason of the team's filter, which may be empty.
+    pub fn reason(&self) -> Option<&str> {
+        if let Self::Rejected { reason } = self { Some(reason) } else { None }
     }
 
     /// The conversation whose epoch is another one.
@@ -141,6 +149,7 @@ impl fmt::Display for Refusal {
             Self::NotReady => {
                 f.write_str("media_id: the upload is not complete; upload the bytes, and send the same request again")
             }
+            Self::Rejected { .. } => f.write_str("the team's filter does not allow it; do not send it again"),
             Self::LimitReached => {
                 f.write_str("a maximum of edits, reactors, members or conversations is reached; do not send it again")
             }

@@ -10,7 +10,8 @@ pub(crate) async fn ping(core: &Core, caller: &Caller, request: &PingRequest) ->
     let features = request.features.then(|| {
         let limits = &core.actions.limits;
         let switched_on = limits.encryption.features(limits.sealed_reports);
-        ["data", "report", "unread", "quiet", "fuse"].map(str::to_owned).into_iter().chain(switched_on).collect()
+        let always = ["data", "report", "unread", "quiet", "fuse"].into_iter().chain(limits.filtered.then_some("hook"));
+        always.map(str::to_owned).chain(switched_on).collect()
     });
     Ok(PingResult { pending, server_time: core.actions.clock.now(), features }.into())
 }

@@ -29,7 +29,9 @@ use wire::{
 pub async fn start() -> Result<Core, BadVariable> {
     let mut limits = send_limits(Duration::ZERO)?;
     (limits.encryption, limits.commits) = (encryption()?, rate("COMMIT_RATE", env)?);
-    let core = Core::from_env(&sdk_config().await, limits)?;
+    let sdk = sdk_config().await;
+    let mut core = Core::from_env(&sdk, limits)?;
+    core.actions.hook = hook::from_env(&sdk)?;
     core.actions.warm_up(WarmTable::Conversations).await;
     Ok(core)
 }
@@ -39,7 +41,11 @@ pub async fn start() -> Result<Core, BadVariable> {
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.
 pub async fn handle(core: &Core, event: InvocationEvent) -> Result<Response, Diagnostic> {
-    let act = async |caller: &Caller, action, line: &mut EventLine| act(core, caller, action, line).await;
+    let act = async |caller: &Caller, action, line: &mut EventLine| {
+        let reply = act(core, caller, action, line).await;
+        line.asked(&core.actions);
+        reply
+    };
     answer(&core.actions.clock, &core.limiter, event, act).await
 }
 

@@ -9,12 +9,13 @@ mod send;
 
 use actions::Appended;
 use change::{apply, delete, edit, react};
+use domain::Failure;
 use lambda::{
     BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Response, answer, encryption, kept_for,
     sdk_config, sealed_reports, send_limits,
 };
 use store::WarmTable;
-use wire::{DeleteResult, EditResult, ReactResult, SendAction, SendResult, Timestamp};
+use wire::{DeleteResult, EditResult, ReactResult, Reply, SendAction, SendResult, Timestamp};
 
 /// Starts the process with the connections open that the first event needs.
 ///
@@ -23,7 +24,9 @@ use wire::{DeleteResult, EditResult, ReactResult, SendAction, SendResult, Timest
 pub async fn start() -> Result<Core, BadVariable> {
     let mut limits = send_limits(kept_for()?)?;
     (limits.encryption, limits.sealed_reports) = (encryption()?, sealed_reports()?);
-    let core = Core::from_env(&sdk_config().await, limits)?;
+    let sdk = sdk_config().await;
+    let mut core = Core::from_env(&sdk, limits)?;
+    core.actions.hook = hook::from_env(&sdk)?;
     core.actions.warm_up(WarmTable::Inbox).await;
     Ok(core)
 }
@@ -33,13 +36,21 @@ pub async fn start() -> Result<Core, BadVariable> {
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.
 pub async fn handle(core: &Core, event: InvocationEvent) -> Result<Response, Diagnostic> {
-    let act = async |caller: &Caller, action, line: &mut EventLine| match action {
-        SendAction::Send(request) => send::send(core, caller, request, line).await,
-        SendAction::Edit(request) => Ok(EditResult(apply(core, caller, edit(request), line).await?).into()),
-        SendAction::Delete(request) => Ok(DeleteResult(apply(core, caller, delete(request), line).await?).into()),
-        SendAction::React(request) => Ok(ReactResult(apply(core, caller, react(request), line).await?).into()),
+    let act = async |caller: &Caller, action, line: &mut EventLine| {
+        let reply = act(core, caller, action, line).await;
+        line.asked(&core.actions);
+        reply
     };
     answer(&core.actions.clock, &core.limiter, event, act).await
+}
+
+async fn act(core: &Core, caller: &Caller, action: SendAction, line: &mut EventLine) -> Result<Reply, Failure> {
+    Ok(match action {
+        SendAction::Send(request) => send::send(core, caller, request, line).await?,
+        SendAction::Edit(request) => EditResult(apply(core, caller, edit(request), line).await?).into(),
+        SendAction::Delete(request) => DeleteResult(apply(core, caller, delete(request), line).await?).into(),
+        SendAction::React(request) => ReactResult(apply(core, caller, react(request), line).await?).into(),
+    })
 }
 
 /// Notifies the connected users after the commit, when nothing may fail the request any more. A duplicate notifies

@@ -1,10 +1,11 @@
 //! The functions in this process, fed with the events of `events/`.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use actions::{Actions, SendLimits};
+use actions::{Actions, Hook, SendLimits};
 use deliver::{ConnectionsApi, Fanout};
 use device::Applications;
 use domain::{ConnectionId, Encryption, Rate};
@@ -82,6 +83,10 @@ impl Limits {
     }
 }
 
+/// A team's filter of what users write: returns its answer to a question, or why there is none.
+pub type Filter = Arc<dyn Fn(Value) -> Answer<Value> + Send + Sync>;
+type Answer<T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send>>;
+
 /// The functions, without the authorizer, with one set of clients. Every user is connected as `{user}=`.
 pub struct InProcess {
     pub store: Store,
@@ -104,6 +109,7 @@ pub struct InProcess {
     admin: admin::Deps,
     ingest: Option<ingest::Deps>,
     queue: Option<aws_sdk_sqs::Client>,
+    filter: Option<(Filter, bool)>,
     /// How often the queue has handed on what `ingest` takes.
     pub receives: u32,
 }
@@ -146,14 +152,33 @@ impl InProcess {
         self
     }
 
+    /// Adds a filter, which has one second. `is_open`: what it does not answer is stored.
+    #[must_use]
+    pub fn with_filter(mut self, (filter, is_open): (Filter, bool)) -> Self {
+        for core in [&mut self.send, &mut self.group] {
+            let filter = Arc::clone(&filter);
+            let ask = move |question: Vec<u8>| {
+                let answer = filter(serde_json::from_slice(&question).expect("the question is JSON"));
+                let answer: Answer<Vec<u8>> = Box::pin(async { answer.await.map(|answer| answer.to_string().into()) });
+                answer
+            };
+            core.actions.hook = Some(Hook::new(Box::new(ask), Duration::from_secs(1), is_open));
+        }
+        self.filter = Some((filter, is_open));
+        self
+    }
+
     /// Returns the functions as newly started processes, with empty caches.
     #[must_use]
     pub fn restarted(&self) -> Self {
         let (store, management) = (self.store.clone(), self.management.clone());
         let (phones, objects) = (self.phones.clone(), self.media.objects.clone());
-        let restarted = Self::with(store, management, phones, objects, self.clock.clone(), &self.limits);
-        match &self.queue {
-            Some(sqs) => restarted.with_queue(sqs.clone()),
+        let mut restarted = Self::with(store, management, phones, objects, self.clock.clone(), &self.limits);
+        if let Some(sqs) = &self.queue {
+            restarted = restarted.with_queue(sqs.clone());
+        }
+        match &self.filter {
+            Some((filter, is_open)) => restarted.with_filter((Arc::clone(filter), *is_open)),
             None => restarted,
         }
     }
@@ -205,6 +230,7 @@ impl InProcess {
             admin: of_operators(process(of_rates(Rate::UNLIMITED, Rate::UNLIMITED)).actions),
             ingest: None,
             queue: None,
+            filter: None,
             receives: 1,
             connections: ConnectionsApi::new(management.clone()),
             store,

@@ -39,7 +39,7 @@ pub use connector::{Connector, dynamodb_config, management_config, s3_config, sd
 pub use fake_aws::{FakeAws, Hold};
 pub use fault::Fault;
 pub use gate::{Gate, Passed};
-pub use in_process::{InProcess, Limits, file_event, frame_of, message, to_event, up_to};
+pub use in_process::{Filter, InProcess, Limits, file_event, frame_of, message, to_event, up_to};
 #[cfg(feature = "server")]
 pub use server::{ConnectError, Frame, Network, Phone, Proxy, TestServer, example, programs};
 pub use story::events_tell_one_story;

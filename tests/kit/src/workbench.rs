@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wire::Timestamp;
 
 use crate::fake_sns::Push;
-use crate::{FakeAws, InProcess, Limits, ManualClock, stream};
+use crate::{FakeAws, Filter, InProcess, Limits, ManualClock, stream};
 
 pub struct Workbench {
     pub aws: FakeAws,
@@ -44,6 +44,12 @@ impl Workbench {
     /// With phones, and the mapping from the inbox table's stream to who rings them.
     pub fn ringing() -> Self {
         Self::on(FakeAws::streaming(), &Limits::default())
+    }
+
+    /// With a team's filter. `is_open`: what it does not answer is stored.
+    pub fn filtered(filter: Filter, is_open: bool) -> Self {
+        let Self { aws, clock, functions } = Self::default();
+        Self { aws, clock, functions: functions.with_filter((filter, is_open)) }
     }
 
     fn on(aws: FakeAws, limits: &Limits) -> Self {

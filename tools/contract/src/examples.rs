@@ -225,6 +225,7 @@ fn sent() -> SendResult {
         duplicate: false,
         version: None,
         read_seq: None,
+        message: None,
     }
 }
 
@@ -243,7 +244,7 @@ fn member(user_id: UserId, read: u64) -> Member {
 }
 
 /// Returns each refusal once. A test fails if a code is missing here.
-fn refusals() -> [Refusal; 19] {
+fn refusals() -> [Refusal; 20] {
     [
         Refusal::bad_request("client_msg_id", "is missing"),
         Refusal::TooLarge { field: "body", problem: "must be at most 16 KiB of UTF-8".into() },
@@ -261,6 +262,7 @@ fn refusals() -> [Refusal; 19] {
         Refusal::EncryptionRequired,
         Refusal::StaleEpoch { conversation_id: Some(conversation_id()), epoch: 2, last_seq: seq(58) },
         Refusal::RekeyRequired { members: vec![bob()] },
+        Refusal::Rejected { reason: "no phone numbers".to_owned() },
         Refusal::RateLimited { retry_after_ms: 1000 },
         Refusal::Conflict,
         Refusal::Unavailable,

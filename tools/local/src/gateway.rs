@@ -42,6 +42,7 @@ use crate::logs::Log;
 use crate::metrics::Metrics;
 use crate::queues::Queues;
 use crate::s3::ObjectServer;
+use crate::send_hook;
 use crate::sns::Sns;
 use crate::sqs;
 use crate::tokens::Tokens;
@@ -88,6 +89,8 @@ pub(crate) struct Gateway {
     pub(crate) tokens: Tokens,
     pub(crate) limits: Limits,
     pub(crate) concurrency: Concurrency,
+    /// Where the team's filter of messages listens.
+    pub(crate) send_hook: Option<String>,
     pub(crate) lose_disconnects: bool,
     pub(crate) log: Log,
     pub(crate) connections: Connections,
@@ -131,7 +134,13 @@ impl Gateway {
             .nest_service("/docs", demo::docs(docs))
             .fallback_service(demo::site(demo));
         let (sns, sqs) = (Arc::clone(&self.sns).router(), sqs::router(self.queues.clone()));
-        router.with_state(self).merge(sns).merge(sqs).layer(axum::middleware::from_fn_with_state(host, from_here))
+        let hook = self.send_hook.clone().map(send_hook::router).unwrap_or_default();
+        router
+            .with_state(self)
+            .merge(sns)
+            .merge(sqs)
+            .merge(hook)
+            .layer(axum::middleware::from_fn_with_state(host, from_here))
     }
 
     /// Invokes a proxy integration. A failure is logged here, once.

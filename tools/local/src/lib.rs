@@ -15,6 +15,7 @@ mod phone;
 mod phones;
 mod queues;
 mod s3;
+mod send_hook;
 mod server;
 mod sns;
 mod sqs;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use axum::serve::ListenerExt as _;
 use serde_json::json;
-use template::{Overrides, Template, workspace_root};
+use template::{Function, Overrides, Template, workspace_root};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +25,7 @@ use crate::metrics::{Counts, IteratorAges, Metrics};
 use crate::phone::Platform;
 use crate::queues::{Queue, Queues};
 use crate::s3::ObjectServer;
+use crate::send_hook;
 use crate::sns::{self, Sns};
 use crate::sqs;
 use crate::tokens::{self, Tokens};
@@ -53,6 +54,8 @@ pub struct Options {
     pub limits: Limits,
     pub concurrency: Concurrency,
     pub streams: StreamLimits,
+    /// Where the team's filter of messages listens, over HTTP.
+    pub send_hook: Option<String>,
     /// Never deliver `$disconnect`, which on AWS is best effort.
     pub lose_disconnects: bool,
     /// Added to every function's environment, in place of what is there.
@@ -74,6 +77,7 @@ impl Default for Options {
             limits: Limits::default(),
             concurrency: Concurrency::default(),
             streams: StreamLimits::default(),
+            send_hook: None,
             lose_disconnects: false,
             environment: BTreeMap::new(),
             logs: Logs::default(),
@@ -101,13 +105,14 @@ pub struct Server {
 impl Server {
     pub async fn start(options: Options) -> anyhow::Result<Self> {
         let Options { host, port, data, template, parameters, demo, docs, program, .. } = options;
-        let Options { limits, concurrency, streams, lose_disconnects, environment, logs, .. } = options;
+        let Options { limits, concurrency, streams, send_hook, lose_disconnects, environment, logs, .. } = options;
         let listener = TcpListener::bind((host, port)).await;
         let listener = listener.with_context(|| {
             format!("cannot listen on {}; choose another with --port or --host", SocketAddr::new(host, port))
         })?;
         let address = reached(&listener)?;
-        let mut template = with_local_address(Template::load(&template, &overrides(address, parameters))?, address);
+        let overrides = overrides(address, send_hook.as_deref(), parameters);
+        let mut template = with_local_address(Template::load(&template, &overrides)?, address);
         let queues = Queues::new(&template, &format!("http://{address}{}", sqs::PATH));
         with_queues(&mut template, &queues);
 
@@ -118,7 +123,6 @@ impl Server {
         let objects_port = objects_port.context("S3 takes the second port after --port, and there is none")?;
         let bucket = template.buckets.first().cloned().unwrap_or_default();
         let objects = ObjectServer::start(&bucket, data.as_deref(), host, objects_port).await?;
-        let data_id = data_id(data.as_deref())?;
         let (log, metrics) = (Log::new(logs), Arc::<Metrics>::default());
         let sns = Sns::open(data.as_deref(), log.clone())?;
         let environment = common(address, &database, &objects, environment);
@@ -140,18 +144,19 @@ impl Server {
             forbidden: Mutex::new(BTreeSet::new()),
             metrics,
             database,
-            data_id,
+            data_id: data_id(data.as_deref())?,
             objects,
             sns,
             queues,
             tokens: Tokens::new(format!("http://{address}"))?,
             limits,
             concurrency,
+            send_hook,
             lose_disconnects,
             log,
             connections: Connections::default(),
             throttles: Throttles::default(),
-            admin: template.functions.iter().find(|(_, function)| function.binary == "admin").map(|(id, _)| id.clone()),
+            admin: admin_of(&template.functions),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         });
@@ -301,8 +306,13 @@ impl Server {
     }
 }
 
+/// Returns the logical id of the operators' function.
+fn admin_of(functions: &BTreeMap<String, Function>) -> Option<String> {
+    functions.iter().find(|(_, function)| function.binary == "admin").map(|(id, _)| id.clone())
+}
+
 /// Returns the template's parameters: those of the options, and those with another value here.
-fn overrides(address: SocketAddr, parameters: Overrides) -> Overrides {
+fn overrides(address: SocketAddr, send_hook: Option<&str>, parameters: Overrides) -> Overrides {
     let mut overrides = Overrides::from(
         [
             ("JwksUrl", format!("http://{address}/.well-known/jwks.json")),
@@ -320,6 +330,7 @@ fn overrides(address: SocketAddr, parameters: Overrides) -> Overrides {
         ]
         .map(|(name, value)| (name.to_owned(), value)),
     );
+    overrides.extend(send_hook.map(|_| ("SendHookArn".to_owned(), send_hook::ARN.to_owned())));
     overrides.extend(parameters);
     overrides
 }
@@ -355,6 +366,7 @@ fn common(
         ("AWS_ENDPOINT_URL_SNS".to_owned(), format!("http://{address}{}", sns::PATH)),
         ("AWS_ENDPOINT_URL_SQS".to_owned(), format!("http://{address}{}", sqs::PATH)),
         ("AWS_ENDPOINT_URL_S3".to_owned(), objects.endpoint()),
+        ("AWS_ENDPOINT_URL_LAMBDA".to_owned(), format!("http://{address}{}", send_hook::PATH)),
     ];
     // By SystemRoot, a program on Windows finds its sockets.
     let kept = ["RUST_LOG", "SystemRoot"].map(|name| Some((name.to_owned(), std::env::var(name).ok()?)));

@@ -160,6 +160,7 @@ fn options(arguments: &Arguments) -> Options {
             ..StreamLimits::default()
         },
         parameters: arguments.parameter.iter().cloned().collect(),
+        send_hook: std::env::var("SEND_HOOK_URL").ok().filter(|url| !url.is_empty()),
         lose_disconnects: arguments.lose_disconnects,
         ..Options::default()
     }

@@ -146,6 +146,10 @@ pub(super) fn becomes_entry_in_channel(outgoing: &Outgoing) -> bool {
 
 /// Returns the entry that the request became.
 pub(super) fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, sender_id: UserId) -> Message {
+    // The team's filter has rewritten it.
+    if let Some(message) = stored.message {
+        return Message { client_msg_id: Some(queued.client_msg_id), ..*message };
+    }
     let SendResult { conversation_id, seq, message_id, sent_at, version, .. } = stored;
     let target_seq = queued.outgoing.target_seq();
     let (mut mentions, mut media, mut data, mut happened) = (vec![], None, None, None);

@@ -425,7 +425,8 @@ impl Core {
             self.requests.asked.remove(&id);
             return self.not_ready(&client_msg_id, &problem, now);
         }
-        let Problem { code, message, retryable, retry_after_ms, .. } = problem.clone();
+        let message = problem.text().to_owned();
+        let Problem { code, retryable, retry_after_ms, .. } = problem.clone();
         if let Some(asked) = self.requests.asked.get_mut(&id) {
             asked.unanswered = asked.unanswered.saturating_sub(1);
             // The server may still store another try. The reply counts that comes when no try is left.

@@ -220,6 +220,7 @@ impl Core {
             duplicate: false,
             version: is_edit.then_some(entry.seq.value()),
             read_seq: None,
+            message: None,
         };
         let own = own_entry(queued, stored, vec![], self.me.clone());
         let media = file.map(Attached::Clear).map(Box::new);

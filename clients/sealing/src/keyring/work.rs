@@ -536,6 +536,7 @@ fn read<T: DeserializeOwned>(result: Result<Value, Problem>) -> Answer<T> {
         epoch: None,
         last_seq: None,
         members: Vec::new(),
+        reason: None,
     };
     serde_json::from_value(result?).map_err(unreadable).map_err(Box::new)
 }

@@ -371,8 +371,12 @@ type GroupAction = "create" | "add" | "remove" | "leave" | "role" | "update";
 
 /** The entry as the server has stored it. */
 export function ownEntry(me: string, request: StoringRequest, stored: SendResult): Message {
-  const { conversation_id, seq, message_id, sent_at, version } = stored;
+  const { conversation_id, seq, message_id, sent_at, version, message } = stored;
   const { client_msg_id } = request;
+  // The team's filter has rewritten it.
+  if (message !== undefined) {
+    return { ...message, ...(client_msg_id === undefined ? {} : { client_msg_id }) };
+  }
   const place = { conversation_id, seq, message_id, sender_id: me, sent_at };
   const entry = { ...place, body: "", ...(client_msg_id === undefined ? {} : { client_msg_id }) };
   switch (request.action) {

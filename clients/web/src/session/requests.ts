@@ -225,7 +225,8 @@ export class Requests {
       return;
     }
     this.#asked.delete(number);
-    asked.asker.refused(new PigeonholeError(problem.code, problem.message), problem.retry_after_ms);
+    // The filter's reason is for the user.
+    asked.asker.refused(new PigeonholeError(problem.code, problem.reason || problem.message), problem.retry_after_ms);
   }
 
   /** Twice as long each time: at a fixed interval, a slow server would get ever more requests. */

@@ -63,5 +63,5 @@ pub(crate) async fn react(
     .await?;
     let conversation_id = draft.conversation_id.clone();
     let (concerned, version, read_seq) = (Concerned::Channel, None, None);
-    Ok(Appended { conversation_id, place, entry: None, concerned, version, read_seq, duplicate })
+    Ok(Appended { conversation_id, place, entry: None, concerned, version, read_seq, is_other: false, duplicate })
 }

@@ -9,7 +9,8 @@ use wire::{Kind, Member, Refusal, Seq, Target, Timestamp, UserId, direct_convers
 
 use crate::Actions;
 use crate::entry::{Appended, Concerned, attempted, finished, random_bytes};
-use crate::retry::retry;
+use crate::hook::{Judgement, judge};
+use crate::retry::{Attempt, retry};
 use crate::sends::{SendLimits, take, take_many};
 
 /// The sends that a silent entry is to a user who never wrote.
@@ -19,18 +20,18 @@ const UNSEEN_WEIGHT: u32 = 20;
 pub(crate) async fn append(
     actions: &Actions,
     target: &Target,
-    draft: Draft,
+    mut draft: Draft,
     (reply_to, read): (Option<Seq>, Option<Seq>),
     conflicts: &mut u64,
 ) -> Result<Appended, Failure> {
     let Actions { store, limits, .. } = actions;
-    let sender = &draft.sender_id;
+    let sender = &draft.sender_id.clone();
     // In a service's conversation only the user has a row, which records the end.
     let owner = match target {
         Target::User(user) if sender.is_service() => user,
         Target::User(_) | Target::Conversation(_) => sender,
     };
-    let mut read_seq = None;
+    let (mut read_seq, mut is_judged) = (None, false);
     // A service reads nothing.
     let read = read.filter(|_| !sender.is_service());
     let written = retry(conflicts, async || {
@@ -49,17 +50,25 @@ pub(crate) async fn append(
         let place = Place::following(previous.map(|row| row.end), now, random_bytes());
         let mut reads_all = false;
         let appended = match admit(store, limits, &standing, &audience, &draft.content, now).await? {
-            Admission::Granted(Counts { sends_until, first_message, commits_until, births_until }) => {
-                let entry = NewEntry {
-                    draft: &draft,
-                    place: &place,
-                    audience: &audience,
-                    sends_until,
-                    follows: Follows::default(),
-                };
-                let append = Append { entry, previous, read, first_message, commits_until, births_until };
-                reads_all = append.reads_all();
-                message_append::append(store, &append).await?
+            Admission::Granted(counts) => {
+                let peer = audience.others().first().unwrap_or(sender);
+                match judge(actions, &mut is_judged, &mut draft, (Some(peer), None)).await? {
+                    Judgement::Write => {
+                        let Counts { sends_until, first_message, commits_until, births_until } = counts;
+                        let entry = NewEntry {
+                            draft: &draft,
+                            place: &place,
+                            audience: &audience,
+                            sends_until,
+                            follows: Follows::default(),
+                        };
+                        let append = Append { entry, previous, read, first_message, commits_until, births_until };
+                        reads_all = append.reads_all();
+                        message_append::append(store, &append).await?
+                    }
+                    Judgement::ReadAgain => return Ok(Attempt::Anew),
+                    Judgement::Stored(first) => first,
+                }
             }
             // A stored message keeps its reply. A copy can be stored after the row was read, with the epoch in it: so the
             // idempotency row is read after that.

@@ -9,7 +9,8 @@ use wire::{ConversationId, Refusal, Seq, UserId};
 
 use crate::Actions;
 use crate::entry::{Appended, Concerned, attempted, changeable, finished, random_bytes};
-use crate::retry::retry;
+use crate::hook::{Judgement, judge};
+use crate::retry::{Attempt, retry};
 use crate::sends::take;
 
 /// Reads the user's row, then the message, and writes the change, until no other writer did in between.
@@ -17,13 +18,13 @@ use crate::sends::take;
 /// An operator is no member, and writes by a member's row.
 pub(crate) async fn change(
     actions: &Actions,
-    draft: Draft,
+    mut draft: Draft,
     target: Seq,
-    change: &Change,
     conflicts: &mut u64,
 ) -> Result<Appended, Failure> {
     let Actions { store, limits, .. } = actions;
-    let (user, by_operator) = (&draft.sender_id, draft.is_by_operator());
+    let (user, by_operator) = (&draft.sender_id.clone(), draft.is_by_operator());
+    let mut is_judged = false;
     let (owner, absent) = if by_operator {
         (a_member(store, &draft.conversation_id, target).await?, Refusal::Gone)
     } else {
@@ -44,9 +45,18 @@ pub(crate) async fn change(
         let blocked = standing.blocked || audience.others().iter().any(UserId::is_service);
         let encrypted = limits.encryption.check_clear(user, previous.epoch).is_err();
         let rights = Rights { blocked: blocked && !by_operator, moderates: by_operator, encrypted };
-        let allowed = change.check(user, found.as_ref(), rights);
+        let allowed = wanted(&draft)?.check(user, found.as_ref(), rights);
         let appended = match allowed.and_then(|found| Ok((found, take(&limits.sends, standing.sends_until, now)?))) {
             Ok((target, sends_until)) => {
+                let peer = audience.others().first().unwrap_or(user);
+                match judge(actions, &mut is_judged, &mut draft, (Some(peer), Some(target.message))).await? {
+                    Judgement::Write => {}
+                    Judgement::ReadAgain => return Ok(Attempt::Anew),
+                    Judgement::Stored(first) => {
+                        return attempted(first, place, follows, Concerned::Audience(audience, None));
+                    }
+                }
+                let change = wanted(&draft)?;
                 let kept_until = (!limits.kept_for.is_zero()).then(|| place.sent_at.plus(limits.kept_for));
                 follows = change.follows(user, target);
                 let entry = NewEntry {
@@ -66,6 +76,11 @@ pub(crate) async fn change(
     })
     .await?;
     finished(store, draft, written).await
+}
+
+/// Returns the change that the draft is.
+fn wanted(draft: &Draft) -> Result<&Change, Refusal> {
+    if let Content::Change { change, .. } = &draft.content { Ok(change) } else { Err(Refusal::Gone) }
 }
 
 /// Returns a member who has a row of the message's conversation.

@@ -13,6 +13,7 @@ use crate::Actions;
 use crate::entry::{
     Appended, Commit, Concerned, FirstTry, StoredEntry, Tried, Writer, attempted, finished, random_bytes,
 };
+use crate::hook::{Judgement, judge};
 use crate::log::plan::{Plan, Planned, plan};
 use crate::log::writer::{Rows, is_author, rows};
 use crate::retry::{Attempt, retry_times};
@@ -84,8 +85,9 @@ pub(crate) async fn append(
     read: Option<Seq>,
     conflicts: &mut u64,
 ) -> Result<Changed, Failure> {
-    let draft = measured(&actions.store, draft).await?;
-    let (store, conversation) = (&actions.store, &draft.conversation_id);
+    let mut draft = measured(&actions.store, draft).await?;
+    let (store, conversation) = (&actions.store, &draft.conversation_id.clone());
+    let mut is_judged = false;
     let written = retry_times(GROUP_TRIES_MAX, conflicts, async || {
         let head = heads::get(store, conversation).await?;
         // Only now: a removal before the head was read shows here, and one after it moves the head.
@@ -94,9 +96,16 @@ pub(crate) async fn append(
         let own = rows.own.clone();
         let outcome = match plan(actions, &draft, head.as_ref(), &rows, &place).await {
             Ok(Planned::Entry(plan)) => {
-                match commit(actions, writer, (&draft, read), head.as_ref(), rows, *plan).await? {
-                    Committed::Stored(stored) => return Ok(Attempt::Done(Written::Entry(stored))),
-                    Committed::Not(outcome) => outcome,
+                let target = plan.target.as_ref().and_then(Entry::message).map(|target| target.message);
+                match judge(actions, &mut is_judged, &mut draft, (None, target)).await? {
+                    Judgement::ReadAgain => return Ok(Attempt::Anew),
+                    Judgement::Stored(first) => first,
+                    Judgement::Write => {
+                        match commit(actions, writer, (&draft, read), head.as_ref(), rows, *plan).await? {
+                            Committed::Stored(stored) => return Ok(Attempt::Done(Written::Entry(stored))),
+                            Committed::Not(outcome) => outcome,
+                        }
+                    }
                 }
             }
             // A stored request keeps its reply, whatever has happened since.
@@ -119,6 +128,7 @@ pub(crate) async fn append(
         };
         Ok(match attempted(outcome, place, Follows::default(), concerned)? {
             Attempt::Done(first) => Attempt::Done(Written::Entry(Box::new((first, None)))),
+            Attempt::Anew => Attempt::Anew,
             Attempt::Again => Attempt::Again,
             Attempt::AgainAfterPause => Attempt::AgainAfterPause,
         })

@@ -9,7 +9,7 @@ use crate::ids::{ClientMsgId, ConversationId, MessageId, Seq, UserId};
 use crate::kind::Kind;
 use crate::limits::{EPOCH_MAX, MENTIONS_MAX, SEALED_BYTES_MAX};
 use crate::media::{Attached, Media, SealedMedia, frank};
-use crate::message::{body_fits, mentions_fit};
+use crate::message::{Message, body_fits, mentions_fit};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
@@ -91,6 +91,9 @@ pub struct SendResult {
     /// Only if the `send` had `read`: the user's read mark. If it is below `read`, the client sends a `read`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_seq: Option<Seq>,
+    /// The message as it is stored, if the team's filter rewrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Box<Message>>,
 }
 
 impl SendRequest {

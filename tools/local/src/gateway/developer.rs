@@ -46,6 +46,7 @@ pub(super) async fn local(State(gateway): State<Arc<Gateway>>) -> Response {
     let urls = json!({
         "data_id": gateway.data_id, "admin_url": url("admin"), "log_url": url("log"),
         "queue_url": queue("BackendQueue"), "dead_letter_url": queue("BackendDeadLetters"),
+        "send_hook_url": gateway.send_hook,
     });
     page(Ok(urls))
 }
