@@ -421,7 +421,36 @@ fn a_client_that_carries_no_files_refuses_a_large_group() {
 }
 
 #[test]
-fn a_device_loads_the_members_once_and_all_of_them() {
+fn a_device_that_joins_behind_entries_which_it_has_not_taken_removes_no_member() {
+    let mut town = Town::begun(&THREE, 3);
+    let (identity, now_ms) = (town.clients[1].identity.clone(), town.now_ms);
+    let mut laptop = Client::new(identity, "laptop", &group_id(), [9; 32]);
+    for _ in 0..2 {
+        laptop.carry(&mut town.server, now_ms);
+    }
+    // The laptop has the members, and requests nothing more yet.
+    laptop.keyring.met(&group_id(), now_ms);
+    laptop.carry(&mut town.server, now_ms);
+    assert!(town.server.asked.ends_with(&["members"]), "{:?}", town.server.asked);
+    town.clients.push(laptop);
+    town.roll(0, Change::Add(vec![user("dave")]));
+    town.says(0, "hello dave");
+    for _ in 0..4 {
+        town.clients[4].carry(&mut town.server, now_ms);
+    }
+    assert!(town.clients[4].group().is_some());
+    town.says(4, "hi");
+    town.settle();
+    let removes: Vec<_> = town.server.log.iter().flat_map(|message| &message.removes).collect();
+    assert!(removes.is_empty(), "{removes:?}");
+    assert_eq!(town.texts(3), ["hello dave", "hi"]);
+    for client in &town.clients {
+        assert!(!client.saved.notices.iter().any(|notice| matches!(notice, Notice::Broken { .. })));
+    }
+}
+
+#[test]
+fn a_device_loads_all_members_and_follows_them() {
     let names: Vec<String> = (0..8).map(|place| format!("user-{place}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut town = Town::begun(&names, 8);
@@ -429,9 +458,9 @@ fn a_device_loads_the_members_once_and_all_of_them() {
         town.says(by, "hi");
     }
     town.settle();
-    // Three pages for each device.
+    // Three pages for each device, and again for the one whose birth may be behind entries that it has not taken.
     let pages = town.server.asked.iter().filter(|action| **action == "members").count();
-    assert_eq!(pages, 8 * 3);
+    assert_eq!(pages, 8 * 3 + 3);
     let all: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
     assert_eq!(users(&town.clients[7].group().unwrap()), all);
     let members: Vec<UserId> = town.server.members.keys().cloned().collect();

@@ -274,11 +274,11 @@ impl Keyring {
         seat.rekeys = false;
         if let Some(roster) = &mut seat.roster {
             roster.keep(|user| after.iter().any(|member| member.user == *user));
-            if is_new && roster.upto > seq {
-                // The list has followed entries that come again.
+            if is_new && roster.upto != seq && roster.upto + 1 != seq {
+                // The list has followed entries that come again, or not those before this one.
                 seat.roster = None;
             } else {
-                roster.upto = roster.upto.max(seq);
+                roster.upto = seq;
             }
         }
         seat.count_strangers();
