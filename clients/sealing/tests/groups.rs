@@ -421,6 +421,65 @@ fn a_client_that_carries_no_files_refuses_a_large_group() {
 }
 
 #[test]
+fn a_user_who_commits_without_end_is_removed_without_a_commit() {
+    let mut town = Town::begun(&THREE, 4);
+    let of_dave = town.clients[3].group().unwrap();
+    let mut dave = of_dave.clone();
+    let roll = (id("r-out"), Change::Remove(user("dave")));
+    town.clients[0].turn.rolls.push_back(roll);
+    let is_removed = |town: &Town| !town.server.members.contains_key(&user("dave"));
+    let mut rounds = 0;
+    while !is_removed(&town) {
+        rounds += 1;
+        assert!(rounds < 10, "dave stays");
+        town.clients[0].pump(town.now_ms);
+        // Dave is always first.
+        let pending = update(&town, &dave);
+        town.server.epoch += 1;
+        let epoch = town.server.epoch;
+        let message = town.server.append(&user("dave"), &id(&format!("dave-{rounds}")), Kind::Commit);
+        (message.silent, message.epoch) = (true, Some(epoch));
+        message.commit = pending.commit.map(|commit| Box::new(Carried::Bytes(commit.into())));
+        dave = pending.next;
+        while !town.clients[0].asked.is_empty() {
+            town.clients[0].serve(&mut town.server, 0);
+            town.clients[0].answer(0, town.now_ms, false);
+        }
+        while town.clients[0].read(&town.server, town.now_ms) {}
+        town.clients[0].commit();
+    }
+    assert_eq!(rounds, 4);
+    assert!(town.server.log.last().unwrap().commit.is_none());
+    town.settle();
+    town.says(1, "without dave");
+    town.settle();
+    assert_eq!(town.texts(2).last(), Some(&"without dave"));
+    assert!(!opens(&town, &dave) && !opens(&town, &of_dave));
+    // The next removal has its commit again.
+    town.roll(0, Change::Remove(user("carol")));
+    assert!(town.server.log.last().unwrap().commit.is_some());
+}
+
+#[test]
+fn a_user_who_leaves_and_is_added_again_reads_nothing_between() {
+    let mut town = Town::begun(&THREE, 3);
+    let of_bob = town.clients[1].group().unwrap();
+    town.roll(1, Change::Leave);
+    town.roll(0, Change::Add(vec![user("bob")]));
+    // A commit without bob comes first.
+    let log = &town.server.log;
+    let named = log.iter().position(|message| message.removes == [user("bob")]).unwrap();
+    let added = log.iter().position(|message| matches!(message.system, Some(System::MembersAdded { .. }))).unwrap();
+    assert!(named < added);
+    town.settle();
+    town.says(0, "welcome back");
+    town.settle();
+    assert_eq!(town.texts(1).last(), Some(&"welcome back"));
+    assert!(!opens(&town, &of_bob), "the keys from before the leave open it");
+    assert_eq!(users(&town.clients[2].group().unwrap()).len(), 3);
+}
+
+#[test]
 fn a_device_that_joins_behind_entries_which_it_has_not_taken_removes_no_member() {
     let mut town = Town::begun(&THREE, 3);
     let (identity, now_ms) = (town.clients[1].identity.clone(), town.now_ms);

@@ -155,6 +155,7 @@ impl Keyring {
         let Some(seat) = self.seats.get_mut(id) else { return };
         if matches!(kind, PendingKind::Add | PendingKind::Remove) {
             seat.row.claimed = None;
+            seat.outrun = 0;
             seat.row.rolled = repeated.map(|repeated| (client_msg_id, Some(repeated)));
         }
         (seat.row.renewed_at_ms, seat.row.own, seat.row.renew) = (now_ms, 0, false);

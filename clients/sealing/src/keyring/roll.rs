@@ -10,6 +10,9 @@ use crate::commit::Step;
 use crate::error::{Error, Result, ensure};
 use crate::identity::Credential;
 
+/// After this number of stale tries, a `remove` has no commit: such a one is never stale, so no user stays by commits.
+const REMOVES_MAX: u32 = 3;
+
 impl Keyring {
     /// Returns how an `add` or a `remove` leaves, and begins what is missing. With [`Prepared::Ready`], the client sends the
     /// same bytes until the server replies, and then calls [`rolled`](Self::rolled).
@@ -42,7 +45,7 @@ impl Keyring {
         match roll {
             Roll::Remove(user) => {
                 let has_leaf = super::members(seat.group.as_ref()).iter().any(|member| member.user == *user);
-                if seat.group.is_none() || !has_leaf {
+                if seat.group.is_none() || !has_leaf || seat.outrun >= REMOVES_MAX {
                     return Prepared::Plain;
                 }
                 if !seat.is_current() || seat.lacks_roster(id) {
@@ -160,6 +163,7 @@ impl Keyring {
     ) {
         let Some(seat) = self.seats.get_mut(id) else { return };
         if seat.row.rolled.take_if(|(rolled, _)| rolled == client_msg_id).is_some() {
+            seat.outrun = 0;
             self.touch(id);
         }
         let Some(seat) = self.seats.get_mut(id) else { return };
@@ -170,7 +174,10 @@ impl Keyring {
         let kind = waiting.kind;
         match result {
             Ok(seq) if seq.value() > seat.row.position => self.landed(id, seq.value(), now_ms),
-            Err(problem) if problem.code == "stale_epoch" => self.stale_commit(id, kind, problem, now_ms),
+            Err(problem) if problem.code == "stale_epoch" => {
+                seat.outrun += u32::from(kind == PendingKind::Remove);
+                self.stale_commit(id, kind, problem, now_ms);
+            }
             other => {
                 seat.pending = None;
                 seat.row.work = Work::Idle;

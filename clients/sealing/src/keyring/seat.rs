@@ -38,6 +38,8 @@ pub(super) struct Seat {
     pub(super) unborn_until: u64,
     /// How often in a row a join or a birth was stale.
     tries: u32,
+    /// How often in a row the `remove` of a member was stale.
+    pub(super) outrun: u32,
 }
 
 impl Seat {
