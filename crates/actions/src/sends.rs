@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::{Content, Draft, Encryption, Filled, NewCommit, Rate};
+use domain::{Content, Draft, Encryption, Filled, Rate, Seal};
 use store::message_append::FirstMessage;
 use wire::{ConversationId, Refusal, Timestamp, UserId};
 
@@ -29,9 +29,9 @@ pub struct SendLimits {
     /// Commits in each conversation, and births among them.
     pub commits: Rate,
     pub births: Rate,
-    /// Counts of what users wrote in groups, of their commits, and of their births. In a direct conversation, a row that
-    /// is written anyway has the count.
-    in_groups: Mutex<InGroups>,
+    /// Counts of what users wrote in groups. In a direct conversation, a row that is written anyway has the count, and so
+    /// has the head of a group for commits.
+    in_groups: Mutex<Filled<(UserId, ConversationId)>>,
     /// The times of the users whom this process has refused a first message.
     strangers: Mutex<Filled<UserId>>,
 }
@@ -81,24 +81,27 @@ impl SendLimits {
         if has_reports && frank.is_none() { Err(Refusal::Forbidden) } else { Ok(()) }
     }
 
-    /// Whether the entry of a group is within the rates.
+    /// Whether the entry of a group is within the rate of this process.
     pub(crate) fn admit(&self, draft: &Draft, now: Timestamp) -> Result<(), Refusal> {
-        let key = (draft.sender_id.clone(), draft.conversation_id.clone());
-        let mut counted = locked(&self.in_groups);
-        for (rate, of) in counted.of(self, &draft.content) {
-            of.admit(rate, &key, now).map_err(Refusal::rate_limited)?;
-        }
-        Ok(())
+        locked(&self.in_groups).admit(&self.sends, &key(draft), now).map_err(Refusal::rate_limited)
     }
 
     /// Counts an entry that was written.
     pub(crate) fn count(&self, draft: &Draft, now: Timestamp) {
-        let key = (draft.sender_id.clone(), draft.conversation_id.clone());
-        let mut counted = locked(&self.in_groups);
-        for (rate, of) in counted.of(self, &draft.content) {
-            // A message beyond the rate, admitted concurrently with another, does not count.
-            let _ = of.count(rate, &key, now);
+        // An entry beyond the rate, admitted concurrently with another, does not count.
+        let _ = locked(&self.in_groups).count(&self.sends, &key(draft), now);
+    }
+
+    /// Counts a commit in the group's head, where each process finds it.
+    pub(crate) fn count_commit(&self, draft: &Draft, seal: &mut Seal, now: Timestamp) -> Result<(), Refusal> {
+        let Some(commit) = draft.content.commit() else { return Ok(()) };
+        let births = commit.is_birth().then_some((&self.births, &mut seal.births_until));
+        for (rate, filled) in std::iter::once((&self.commits, &mut seal.commits_until)).chain(births) {
+            if let Some(until) = take(rate, filled.get(&draft.sender_id).copied(), now)? {
+                filled.insert(draft.sender_id.clone(), until);
+            }
         }
+        Ok(())
     }
 
     /// Refuses a first message if this process knows without a call that the rate is full. The time in the user's row
@@ -128,27 +131,8 @@ impl SendLimits {
     }
 }
 
-/// The counts of one process in groups.
-#[derive(Debug, Default)]
-struct InGroups {
-    sends: Filled<(UserId, ConversationId)>,
-    commits: Filled<(UserId, ConversationId)>,
-    births: Filled<(UserId, ConversationId)>,
-}
-
-impl InGroups {
-    /// Returns the counts that the entry raises, with their rates.
-    fn of<'a>(
-        &'a mut self,
-        limits: &'a SendLimits,
-        content: &Content,
-    ) -> impl Iterator<Item = (&'a Rate, &'a mut Filled<(UserId, ConversationId)>)> {
-        let commit = content.commit();
-        let Self { sends, commits, births } = self;
-        let births = commit.is_some_and(NewCommit::is_birth).then_some((&limits.births, births));
-        let commits = commit.map(|_| (&limits.commits, commits));
-        std::iter::once((&limits.sends, sends)).chain(commits).chain(births)
-    }
+fn key(draft: &Draft) -> (UserId, ConversationId) {
+    (draft.sender_id.clone(), draft.conversation_id.clone())
 }
 
 /// Locks the counts, never across an await. After a panic, the value is still a count.

@@ -1,7 +1,9 @@
 //! The encryption of a group: the epoch that its log has come to, and the users who left since.
 
+use std::collections::BTreeMap;
+
 use wire::limits::REMOVES_MAX;
-use wire::{MediaId, Refusal, System, UserId};
+use wire::{MediaId, Refusal, System, Timestamp, UserId};
 
 use crate::entry::{Body, Entry};
 
@@ -16,6 +18,9 @@ pub struct Seal {
     pub unnamed: Vec<UserId>,
     /// The file of the newest tree, if no entry has it. The next commit ends it.
     pub loose_tree: Option<MediaId>,
+    /// The times until which a user's commits fill their rate, and births among them. No time is in the past.
+    pub commits_until: BTreeMap<UserId, Timestamp>,
+    pub births_until: BTreeMap<UserId, Timestamp>,
 }
 
 impl Seal {
@@ -23,6 +28,9 @@ impl Seal {
     #[must_use]
     pub(crate) fn after(&self, entry: &Entry) -> Self {
         let mut seal = self.clone();
+        for filled in [&mut seal.commits_until, &mut seal.births_until] {
+            filled.retain(|_, until| *until > entry.place.sent_at);
+        }
         match &entry.body {
             Body::Commit(commit) => {
                 (seal.encrypted, seal.epoch) = (true, commit.epoch);
@@ -39,6 +47,10 @@ impl Seal {
                     | System::Later(_) => &[],
                 };
                 seal.unnamed.retain(|user| !left.contains(user));
+                for user in left {
+                    seal.commits_until.remove(user);
+                    seal.births_until.remove(user);
+                }
                 if let Some(keys) = &system.keys {
                     seal.epoch = keys.epoch;
                 } else if seal.epoch > 0 {

@@ -1,11 +1,13 @@
 //! `conversations`: the log head of each group and channel. Every transaction that writes an entry moves the head, and
 //! the table's stream invokes `fanout`.
 
+use std::collections::BTreeMap;
+
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::builders::{ConditionCheckBuilder, UpdateBuilder};
 use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, ReturnValuesOnConditionCheckFailure, Update};
 use domain::{End, GroupInfo, Head, LastEntry, Rules, Seal};
-use wire::{AllowedTo, ConversationId, HistoryFrom, JoinBy, Kind, MediaId, MessageId, Seq, UserId};
+use wire::{AllowedTo, ConversationId, HistoryFrom, JoinBy, Kind, MediaId, MessageId, Seq, Timestamp, UserId};
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, Value, number, readable, text, users, version};
@@ -141,6 +143,8 @@ pub(crate) fn head_update(store: &Store, previous: Option<&Head>, head: &Head) -
             ("epoch", Value::Set(number(seal.epoch))),
             ("unnamed", Value::of(unnamed)),
             ("loose_tree", loose_tree),
+            ("commits_until", times(&seal.commits_until)),
+            ("births_until", times(&seal.births_until)),
         ]
     });
     for (name, value) in [("shown_deleted", flag(line.deleted))].into_iter().chain(of_sealed.into_iter().flatten()) {
@@ -164,6 +168,11 @@ pub(crate) fn head_update(store: &Store, previous: Option<&Head>, head: &Head) -
             .condition_expression("last_seq = :previous")
             .expression_attribute_values(":previous", number(previous.end.seq)),
     }
+}
+
+fn times(of: &BTreeMap<UserId, Timestamp>) -> Value {
+    let times = || of.iter().map(|(user, at)| (user.as_str().to_owned(), number(at.millis()))).collect();
+    Value::of((!of.is_empty()).then(|| AttributeValue::M(times())))
 }
 
 fn read(table: &str, item: &Item) -> Result<Head, Error> {
@@ -195,6 +204,8 @@ fn read(table: &str, item: &Item) -> Result<Head, Error> {
             epoch: row.optional("epoch", Reader::count)?.unwrap_or_default(),
             unnamed: row.optional("unnamed", Reader::users)?.unwrap_or_default(),
             loose_tree: row.optional("loose_tree", |row, name| row.parsed(name, MediaId::parse))?,
+            commits_until: row.optional("commits_until", Reader::times)?.unwrap_or_default(),
+            births_until: row.optional("births_until", Reader::times)?.unwrap_or_default(),
         },
     })
 }

@@ -1,6 +1,6 @@
 //! Items to values and back.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -131,6 +131,14 @@ impl<'a> Reader<'a> {
         let list = self.item.get(attribute).and_then(|value| value.as_l().ok());
         let list = list.ok_or_else(|| self.unusable(attribute))?;
         Ok(list.iter().filter_map(|id| UserId::parse(id.as_s().ok()?).ok()).collect())
+    }
+
+    /// Reads a time of each user. The map leaves out an id of a later form.
+    pub(crate) fn times(&self, attribute: &'static str) -> Result<BTreeMap<UserId, Timestamp>, Error> {
+        let map = self.item.get(attribute).and_then(|value| value.as_m().ok());
+        let map = map.ok_or_else(|| self.unusable(attribute))?;
+        let time = |at: &AttributeValue| at.as_n().ok()?.parse().ok().map(Timestamp::from_millis);
+        Ok(map.iter().filter_map(|(id, at)| Some((UserId::parse(id).ok()?, time(at)?))).collect())
     }
 
     pub(crate) fn flag(&self, attribute: &'static str) -> Result<bool, Error> {

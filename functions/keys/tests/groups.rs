@@ -348,23 +348,27 @@ async fn a_group_with_a_service_is_not_sealed() {
 async fn commits_in_groups_have_the_limits_of_their_own() {
     let bench = Workbench::default();
     let group = sealed_group(&bench).await;
-    // One process counts.
-    let functions = bench.started();
+    // Each frame comes to a new process.
     let code = async |user: &str, frame: Value| {
-        let reply = functions.device(user, "pixel", frame).await;
+        let reply = bench.started().device(user, "pixel", frame).await;
         reply["error"]["code"].as_str().unwrap_or_default().to_owned()
     };
-    for epoch in 1..4 {
+    for epoch in 1..3 {
         assert_eq!(code("alice", birth(&group, &format!("b{}", epoch + 1), epoch)).await, "");
     }
-    assert_eq!(code("alice", birth(&group, "b5", 4)).await, "rate_limited");
-    assert_eq!(code("bob", birth(&group, "b5", 4)).await, "");
-    for epoch in 5..32 {
+    assert_eq!(code("alice", birth(&group, "b4", 3)).await, "rate_limited");
+    assert_eq!(code("bob", birth(&group, "b4", 3)).await, "");
+    for epoch in 4..31 {
         assert_eq!(code("alice", commit(&group, &format!("c{epoch}"), epoch)).await, "");
     }
-    assert_eq!(code("alice", commit(&group, "c32", 32)).await, "rate_limited");
+    assert_eq!(code("alice", commit(&group, "c31", 31)).await, "rate_limited");
     bench.clock.advance(Duration::from_secs(30));
-    assert_eq!(code("alice", commit(&group, "c32", 32)).await, "");
+    assert_eq!(code("alice", commit(&group, "c31", 31)).await, "");
+    assert_eq!(code("alice", add(&group, "a1", &["frank"], 32)).await, "rate_limited", "an addition has a commit");
+    assert_eq!(code("alice", commit(&group, "c31", 31)).await, "", "what is stored is repeated");
+    bench.clock.advance(Duration::from_hours(1));
+    assert_eq!(code("alice", birth(&group, "b5", 32)).await, "");
+    assert_eq!(code("alice", birth(&group, "b6", 33)).await, "rate_limited");
 }
 
 #[tokio::test]

@@ -192,6 +192,7 @@ async fn commit(
     };
     if let Some(keys) = draft.content.commit() {
         head.seal.loose_tree = keys.loose_tree().cloned();
+        actions.limits.count_commit(draft, &mut head.seal, actions.now())?;
     }
     let roster = plan.decided.as_ref().map(|decided| decided.roster.clone()).unwrap_or_default();
     match draft.conversation_id.kind() {

@@ -104,6 +104,7 @@ pub(crate) async fn plan(
         }
     }
     actions.limits.admit(draft, now)?;
+    actions.limits.count_commit(draft, &mut head.seal.clone(), now)?;
     Ok(Planned::Entry(Box::new(plan)))
 }
 
