@@ -3,11 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
+use data_encoding::BASE64;
+use local::Options;
 use pigeonhole_client::{
     At, Attachment, Client, Content, ConversationId, DeviceId, Draft, Emoji, Error, Event, Events, FileName, Filter,
-    Keys, Kind, ListSnapshot, Lock, Message, MessageItem, MimeType, NewGroup, Notice, OwnDevice, Peek, Screen, Side,
-    Target, Title, UserId, View,
+    Keys, Kind, ListSnapshot, Lock, Message, MessageItem, MimeType, NewGroup, Notice, OwnDevice, Peek, ReportReason,
+    ReportRequest, Screen, Side, Target, Title, UserId, View,
 };
+use serde_json::{Value, json};
 use testkit::{Network, PATIENCE, TestServer};
 use tokio::time::{sleep, timeout};
 
@@ -454,6 +457,53 @@ async fn an_encrypted_upload_goes_on_after_a_restart() {
     let message = bob.message().await;
     bob.client.download(&message, folder.0.join("got")).await.unwrap();
     assert!(std::fs::read(folder.0.join("got")).unwrap() == std::fs::read(folder.0.join("film")).unwrap());
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "needs a parameter, and asks the local server for the way to the operator")]
+async fn a_report_proves_what_its_device_has_read() {
+    let proofs = |options: &mut Options| drop(options.parameters.insert("SealedReports".to_owned(), "on".to_owned()));
+    let (server, folder) = (TestServer::with(proofs).await, Folder::new("sealed-report"));
+    let (alices, bobs) = (Keys::generate().unwrap(), Keys::generate().unwrap());
+    let bob = Device::open(&server, "bob", "phone", &bobs, &folder.0).await;
+    let alice = Device::open(&server, "alice", "phone", &alices, &folder.0).await;
+    let (with_bob, mut his) = (alice.client.direct(server.id("bob")).unwrap(), bob.view(&server, "alice"));
+    let first = with_bob.send("an ugly word").await.unwrap().stored().await.unwrap();
+    let month = first.sent_at.to_string()[..7].to_owned();
+    let edited = with_bob.send("a word").await.unwrap().stored().await.unwrap().seq;
+    with_bob.edit(edited, "an uglier word").await.unwrap().stored().await.unwrap();
+    let deleted = with_bob.send("the ugliest word").await.unwrap().stored().await.unwrap().seq;
+    until(&mut his, |screen| bodies(screen) == ["an ugly word", "an uglier word", "the ugliest word"]).await;
+    with_bob.delete(deleted).await.unwrap().stored().await.unwrap();
+    until(&mut his, |screen| bodies(screen).get(2) == Some(&"")).await;
+    // A restart has the proofs, and no key of the messages.
+    bob.client.close().await;
+    let bob = Device::open(&server, "bob", "phone", &bobs, &folder.0).await;
+    let report = ReportRequest {
+        conversation_id: Some(first.conversation_id),
+        seqs: vec![first.seq, edited, deleted],
+        user_id: None,
+        reason: ReportReason::Abuse,
+        note: None,
+        claimed: Some("ugly words".to_owned()),
+        opened: vec![],
+    };
+    bob.client.report(report).await.unwrap();
+    let http = server.local().http_url();
+    let asked = json!({"op": "reports", "month": month});
+    let reports = server.http.post(format!("{http}/local/admin")).json(&asked).send().await.unwrap();
+    let reports: Value = reports.json().await.unwrap();
+    let report = &reports["result"]["reports"][0];
+    let said = |copy: &Value| {
+        let plaintext = copy["plaintext"].as_str().and_then(|text| BASE64.decode(text.as_bytes()).ok());
+        let envelope: Option<Value> = plaintext.map(|plaintext| serde_json::from_slice(&plaintext).unwrap());
+        (envelope.map(|envelope| envelope["body"].as_str().unwrap().to_owned()), copy["verified"] == true)
+    };
+    let said: Vec<_> = report["messages"].as_array().unwrap().iter().map(said).collect();
+    let proven = |text: &str| (Some(text.to_owned()), true);
+    // The first text of an edited message and a deleted text are gone, and their proofs too.
+    assert_eq!(said, [proven("an ugly word"), (None, false), proven("an uglier word"), (None, false)], "{report}");
+    assert_eq!(report["claimed"], "ugly words");
 }
 
 #[tokio::test]

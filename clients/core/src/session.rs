@@ -22,6 +22,7 @@ mod links;
 mod outbox;
 mod own_entries;
 mod presence;
+mod proving;
 mod reading;
 mod reports;
 mod requests;
@@ -46,6 +47,7 @@ use links::Links;
 use outbox::Outbox;
 use own_entries::plaintext;
 use presence::Presences;
+use proving::Proving;
 use reading::read_frame;
 use reports::Reports;
 use requests::Requests;
@@ -80,6 +82,7 @@ pub struct Core {
     keyring: Option<Box<Keyring>>,
     sealing: Sealing,
     carrying: Carrying,
+    proving: Proving,
     /// Requests that the server refused for good, which the user has not seen to yet.
     refused: Vec<(Queued, String)>,
     stats: Stats,
@@ -124,6 +127,7 @@ impl Core {
             keyring,
             sealing: Sealing::default(),
             carrying: Carrying::default(),
+            proving: Proving::default(),
             refused: saved.refused,
             stats: Stats::default(),
             now: Moment::default(),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use wire::limits::PREVIEW_CHARS_MAX;
 use wire::{
     Attached, Bytes, Channel, Conversation, ConversationId, GroupMember, HistoryResult, Kind, LastMessage, Media,
-    Member, Message, Role, Seq, Settings, Side, System, Target, UserId, direct_conversation_id,
+    Member, Message, Opened, Role, Seq, Settings, Side, System, Target, UserId, direct_conversation_id,
 };
 use zeroize::Zeroizing;
 
@@ -184,6 +184,9 @@ pub struct Folded {
     /// The key of the file and the small image, which are read with no other message.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<Box<File>>,
+    /// The proofs of the message's current text, and of edits while the message has not come.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    proofs: Vec<Opened>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -198,16 +201,20 @@ struct KeptFolded {
     changes: Changes,
     #[serde(default)]
     file: Option<Box<File>>,
+    #[serde(default)]
+    proofs: Vec<Opened>,
 }
 
 impl From<KeptFolded> for Folded {
-    fn from(KeptFolded { mut message, changes, file }: KeptFolded) -> Self {
+    fn from(KeptFolded { mut message, changes, file, proofs }: KeptFolded) -> Self {
         if let Some(Attached::Clear(media)) = message.as_mut().and_then(|message| message.media.as_deref_mut())
             && let Some(File { key, thumbnail }) = file.as_deref()
         {
             (media.key, media.thumbnail) = (key.clone(), thumbnail.clone());
         }
-        Self { message, changes, file }
+        let mut folded = Self { message, changes, file, proofs };
+        folded.keep_proofs();
+        folded
     }
 }
 
@@ -233,8 +240,9 @@ impl Folded {
         {
             // The server has no text of it.
             self.changes.apply(held);
-            return self.keep_file();
+            return self.keep();
         }
+        self.prove(message.proof.take());
         if let Some(held) = self.message.take() {
             // A page that another member's device sees has no such id.
             message.client_msg_id = message.client_msg_id.or_else(|| held.client_msg_id.clone());
@@ -246,7 +254,7 @@ impl Folded {
         }
         self.changes.apply(&mut message);
         self.message = Some(message);
-        self.keep_file();
+        self.keep();
     }
 
     /// Takes a change entry of the message.
@@ -255,7 +263,35 @@ impl Folded {
         if let Some(message) = &mut self.message {
             self.changes.apply(message);
         }
+        if entry.kind == Kind::Edit {
+            self.prove(entry.proof.clone());
+        }
+        self.keep();
+    }
+
+    fn prove(&mut self, proof: Option<Box<Opened>>) {
+        self.proofs
+            .extend(proof.filter(|proof| self.proofs.iter().all(|known| known.seq != proof.seq)).map(|proof| *proof));
+    }
+
+    fn keep(&mut self) {
         self.keep_file();
+        self.keep_proofs();
+    }
+
+    /// A proof goes with its text.
+    fn keep_proofs(&mut self) {
+        let readable = self.message.as_ref().filter(|message| message.kind != Kind::Sealed);
+        let is_deleted = self.message.as_ref().is_some_and(|message| message.deleted_at.is_some());
+        self.proofs.retain(|Opened { seq, .. }| match readable {
+            _ if is_deleted => false,
+            Some(message) => message.version.map_or(*seq == message.seq, |version| version == seq.value()),
+            None => self.changes.has_edit(*seq),
+        });
+        let proof = readable.and(self.proofs.first()).cloned().map(Box::new);
+        if let Some(message) = &mut self.message {
+            message.proof = proof;
+        }
     }
 
     fn keep_file(&mut self) {

@@ -58,12 +58,16 @@ impl Envelope {
     /// Returns whether the plaintext and its entry both have their part of a report, and fitting, or both have none. An
     /// author could otherwise leave the proof out.
     pub fn is_franked_as(&self, plaintext: &[u8], told: Option<&[u8]>) -> bool {
-        let key = match self.fields.get(FRANK) {
-            None => return told.is_none(),
-            Some(key) => key.as_str().and_then(Bytes::parse),
-        };
-        let key = key.and_then(|key| <[u8; 32]>::try_from(key.as_slice()).ok());
-        key.zip(told).is_some_and(|(key, told)| is_frank(&key, plaintext, told))
+        if !self.fields.contains_key(FRANK) {
+            return told.is_none();
+        }
+        self.frank_key().zip(told).is_some_and(|(key, told)| is_frank(&key, plaintext, told))
+    }
+
+    /// Returns the key of a report.
+    pub fn frank_key(&self) -> Option<[u8; 32]> {
+        let key = Bytes::parse(self.fields.get(FRANK)?.as_str()?)?;
+        key.as_slice().try_into().ok()
     }
 
     /// Sets the file, with its key.

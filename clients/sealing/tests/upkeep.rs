@@ -6,9 +6,9 @@ mod town;
 
 use std::collections::BTreeMap;
 
-use pigeonhole_sealing::{Envelope, Identity, Keyring, Lock, Notice, Readiness, RequestKey, Shown, Why};
+use pigeonhole_sealing::{Envelope, Identity, Keyring, Lock, Notice, Readiness, RequestKey, Shown, Why, is_frank};
 use town::{Client, DAY_MS, NOW_MS, Pair, conversation, user};
-use wire::{Action, ClientMsgId, DeviceId, Kind};
+use wire::{Action, ClientMsgId, DeviceId, Kind, Message};
 
 const HOUR_MS: u64 = DAY_MS / 24;
 
@@ -389,13 +389,26 @@ fn a_message_whose_entry_lacks_the_digest_for_a_report_is_not_shown() {
     pair.settle();
     pair.alice.keyring.set_franking(true);
     pair.alice_says("hi");
-    let entry = pair.server.log.last().unwrap();
-    assert_eq!(pair.bob.keyring.take(entry, pair.now_ms).shown, Shown::Unreadable(Why::Broken));
+    let entry = Message { frank: None, ..pair.server.log.last().unwrap().clone() };
+    assert_eq!(pair.bob.keyring.take(&entry, pair.now_ms).shown, Shown::Unreadable(Why::Broken));
     pair.alice.keyring.set_franking(false);
     pair.alice_says("hello");
     let entry = pair.server.log.last().unwrap();
     let shown = pair.bob.keyring.take(entry, pair.now_ms).shown;
-    assert!(matches!(shown, Shown::Plain { message, .. } if message.body == "hello"));
+    assert!(matches!(shown, Shown::Plain { message, proof: None, .. } if message.body == "hello"));
+}
+
+#[test]
+fn an_opened_message_has_its_proof_for_a_report() {
+    let mut pair = Pair::friends();
+    pair.settle();
+    pair.alice.keyring.set_franking(true);
+    pair.alice_says("hi");
+    let entry = pair.server.log.last().unwrap();
+    let Shown::Plain { proof: Some(proof), .. } = pair.bob.keyring.take(entry, pair.now_ms).shown else { panic!() };
+    let key = proof.key.as_slice().try_into().unwrap();
+    assert!(is_frank(key, proof.plaintext.as_slice(), entry.frank.as_ref().unwrap().as_slice()));
+    assert_eq!((proof.seq, Envelope::read(proof.plaintext.as_slice()).unwrap().body.as_str()), (entry.seq, "hi"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use wire::{
     Attached, Channel, ClientMsgId, Conversation, ConversationId, GroupMember, HistoryResult, Kind, Member, Message,
-    MessageId, Role, Seq, Side, Target, Timestamp,
+    MessageId, Opened, Role, Seq, Side, Target, Timestamp,
 };
 
 use super::*;
@@ -424,6 +424,32 @@ fn the_key_of_a_file_stays_until_the_message_is_deleted() {
     assert_eq!(stored(&store)[0].media, None);
     drop(store);
     assert_eq!(folder.find(&[wire::Bytes::from(vec![7; 32]).to_text()]), Vec::<String>::new());
+}
+
+#[test]
+fn the_proof_of_a_text_stays_until_an_edit_or_a_delete() {
+    let folder = Folder::new();
+    let key = |number: u64| wire::Bytes::from(vec![u8::try_from(number).unwrap(); 32]);
+    let proven = |number: u64, entry: Message| {
+        let proof = Opened { seq: seq(number), key: key(number), plaintext: vec![8].into() };
+        Message { epoch: Some(1), proof: Some(Box::new(proof)), ..entry }
+    };
+    let proof = |store: &Store| store.window(&id("dm_ab"), Side::Newest, 1).unwrap().messages.remove(0).proof;
+    let texts = |all: &[u64]| all.iter().map(|seq| key(*seq).to_text()).collect::<Vec<_>>();
+    let mut store = folder.open();
+    let edit = Message { version: Some(2), ..change(&id("dm_ab"), 2, Kind::Edit, 1, "hello") };
+    let writes = [
+        (proven(1, text(&id("dm_ab"), 1, "hi")), Some(1), texts(&[1])),
+        (proven(2, edit), Some(2), texts(&[2])),
+        (change(&id("dm_ab"), 3, Kind::Delete, 1, ""), None, vec![]),
+    ];
+    for (entry, proven, found) in writes {
+        store.apply(&[Write::Entry(entry)], true).unwrap();
+        drop(store);
+        assert_eq!(folder.find(&texts(&[1, 2])), found);
+        store = folder.open();
+        assert_eq!(proof(&store).map(|proof| proof.seq.value()), proven);
+    }
 }
 
 #[test]

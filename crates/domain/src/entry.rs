@@ -583,6 +583,7 @@ impl Entry {
             tree: None,
             target_id: None,
             keeps_data: false,
+            proof: None,
             removes: vec![],
         };
         let is_below = |target: Seq| target < sight.first;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::actions::Opened;
 use crate::bytes::Bytes;
 use crate::carried::Carried;
 use crate::data::Data;
@@ -112,6 +113,9 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub keeps_data: bool,
+    /// In a client, of an opened message: the proof of its current text for a report. No frame has it.
+    #[serde(skip)]
+    pub proof: Option<Box<Opened>>,
 }
 
 impl Message {
@@ -155,6 +159,7 @@ impl Message {
             tree: None,
             target_id: None,
             keeps_data: false,
+            proof: None,
             removes: vec![],
         }
     }
@@ -236,6 +241,7 @@ mod tests {
             tree: None,
             target_id: None,
             keeps_data: false,
+            proof: None,
             removes: vec![],
         };
         assert!(body_fits(&message.body));

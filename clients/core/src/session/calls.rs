@@ -6,6 +6,7 @@ use serde_json::Value;
 use wire::limits::FRAME_BYTES_MAX;
 use wire::{Action, HistoryRequest, Reply, Settings};
 
+use super::proving::without_proofs;
 use super::reading::read_reply;
 use super::requests::{Call, Errand, frame};
 use super::{AskId, Core};
@@ -26,6 +27,12 @@ impl Calls {
 impl Core {
     /// Sends the request now, or when the client has a connection.
     pub(super) fn call(&mut self, action: Action, ask: AskId) {
+        if let Some(action) = self.prove(action, ask) {
+            self.call_as_it_is(action, ask);
+        }
+    }
+
+    pub(super) fn call_as_it_is(&mut self, action: Action, ask: AskId) {
         if frame(u64::MAX, action.clone()).len() > FRAME_BYTES_MAX {
             // API Gateway would close the socket, at each try.
             self.answer(ask, Err(Error::TooLarge));
@@ -35,6 +42,7 @@ impl Core {
     }
 
     pub(super) fn ask_calls(&mut self, now: Moment) {
+        self.report_due();
         for call in std::mem::take(&mut self.calls.waiting) {
             // The server could apply two concurrent ones in the other order.
             if self.requests.calls().any(|asked| set_the_same(&asked.action, &call.action)) {
@@ -83,8 +91,11 @@ impl Core {
         self.answer(ask, Ok(reply));
     }
 
-    pub(super) fn call_refused(&mut self, ask: AskId, error: Error) {
-        self.answer(ask, Err(error));
+    pub(super) fn call_refused(&mut self, Call { action, ask }: Call, error: Error) {
+        match without_proofs(action, &error) {
+            Some(action) => self.call_as_it_is(action, ask),
+            None => self.answer(ask, Err(error)),
+        }
     }
 }
 

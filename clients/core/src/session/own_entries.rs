@@ -204,6 +204,7 @@ pub(super) fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, 
         tree: None,
         target_id: None,
         keeps_data,
+        proof: None,
         removes: vec![],
     }
 }

@@ -492,7 +492,7 @@ impl Core {
             // The app is not subscribed.
             Errand::Unwatch(conversation_id) => self.unwatched(&conversation_id),
             Errand::Presence(request) => self.presence_refused(&request),
-            Errand::Call(call) => self.call_refused(call.ask, error),
+            Errand::Call(call) => self.call_refused(*call, error),
         }
     }
 }

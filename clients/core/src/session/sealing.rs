@@ -193,7 +193,7 @@ impl Core {
     pub(super) fn content(&mut self, message: Message, shown: Option<Shown>) -> Message {
         match shown {
             None => message,
-            Some(Shown::Plain { message, .. }) => *message,
+            Some(Shown::Plain { message, proof, .. }) => Message { proof, ..*message },
             Some(Shown::Own) => self.own_text(&message).unwrap_or_else(|| Unreadable::Broken.of(message)),
             Some(Shown::Unreadable(why)) => Unreadable::from(why).of(message),
             Some(Shown::Nothing | Shown::Later) => without_bytes(message),
@@ -435,7 +435,7 @@ impl Core {
         None
     }
 
-    fn load(&mut self, what: Load) -> LoadId {
+    pub(super) fn load(&mut self, what: Load) -> LoadId {
         self.sealing.last_load += 1;
         let load = FIRST_LOAD + self.sealing.last_load;
         self.outputs.push(Output::Load { load, what });
@@ -454,6 +454,7 @@ impl Core {
         if load < FIRST_LOAD {
             return Some(found);
         }
+        let found = self.read_for_report(load, found)?;
         match (self.sealing.loads.remove(&load), found) {
             (None, Found::Start { chats, .. }) => {
                 self.outbox.remember_rows(&chats);
@@ -555,6 +556,11 @@ impl Core {
         }
         self.reports.set_fuses(Some(features.contains(FUSE)));
         self.sealing.features = Some(features);
+    }
+
+    /// Returns whether the server checks the proofs of a report, once it has listed its features.
+    pub(super) fn checks_proofs(&self) -> Option<bool> {
+        self.sealing.features.as_ref().map(|features| features.contains(REPORTS))
     }
 
     /// Returns how the request for an encrypted group leaves. Another server would make a group in the clear.

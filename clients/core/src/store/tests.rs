@@ -279,6 +279,34 @@ fn an_encrypted_edit_holds_if_it_is_of_the_author() {
 }
 
 #[test]
+fn a_message_has_the_proof_of_its_current_text() {
+    let proof = |number: u64| Opened { seq: seq(number), key: vec![7; 32].into(), plaintext: vec![8].into() };
+    let message = Message { epoch: Some(1), ..text(1, "bob", "bye") };
+    let edit = |seq: u64, by: &str, of: Kind| Message {
+        kind: of,
+        epoch: Some(1),
+        version: Some(seq),
+        target_seq: Some(message.seq),
+        ..text(seq, by, "hi")
+    };
+    let entries =
+        [message.clone(), edit(2, "bob", Kind::Edit), edit(3, "bob", Kind::Edit), edit(4, "alice", Kind::Edit)];
+    let entries = entries.map(|entry| Message { proof: Some(Box::new(proof(entry.seq.value()))), ..entry });
+    for order in [vec![0], vec![0, 1], vec![0, 1, 2, 3], vec![0, 3, 2, 1], vec![3, 2, 1, 2, 0], vec![1, 2, 0, 0]] {
+        let mut store = MemStore::new(user("alice"));
+        store.apply(&order.iter().map(|place| Write::Entry(entries[*place].clone())).collect::<Vec<_>>());
+        let newest = order.iter().filter(|place| **place < 3).max().unwrap();
+        let kept = |store: &MemStore| store.window(&id(), Side::Newest, 9).messages.remove(0).proof;
+        assert_eq!(kept(&store), entries[*newest].proof, "{order:?}");
+        // The server has no proof of it.
+        store.apply(&[Write::Entry(Unreadable::BeforeJoin.of(sealed(1)))]);
+        assert_eq!(kept(&store), entries[*newest].proof, "{order:?}");
+        store.apply(&[Write::Entry(edit(5, "bob", Kind::Delete)), Write::Entry(entries[0].clone())]);
+        assert_eq!(kept(&store), None, "{order:?}");
+    }
+}
+
+#[test]
 fn an_encrypted_change_holds_if_it_names_the_id_of_its_target() {
     let id_of = |text: &str| Some(wire::ClientMsgId::parse(text).unwrap());
     let message = Message { epoch: Some(1), client_msg_id: id_of("m1"), ..text(1, "bob", "bye") };

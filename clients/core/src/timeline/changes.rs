@@ -137,6 +137,11 @@ impl Changes {
         held.set = set;
     }
 
+    /// Whether the text of this encrypted edit is known, and none newer of its author.
+    pub(crate) fn has_edit(&self, seq: Seq) -> bool {
+        self.sealed.values().any(|text| text.version == seq.value())
+    }
+
     pub(crate) fn delete(&mut self, at: Timestamp, by: UserId) {
         self.text = None;
         self.sealed.clear();

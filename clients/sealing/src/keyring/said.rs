@@ -10,6 +10,7 @@ use wire::{
 pub use super::rows::Part;
 use crate::envelope::Envelope;
 use crate::error::Result;
+use crate::group::Opened;
 
 /// The name of a request, for its answer. A repetition has the same name and the same fields.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -147,6 +148,8 @@ pub enum Shown {
         message: Box<Message>,
         /// The `client_msg_id` of the target, as the author of an edit or a reaction names it.
         names: Option<ClientMsgId>,
+        /// The proof for a report. The keys are gone, so the client keeps the proof with the message.
+        proof: Option<Box<wire::Opened>>,
     },
     /// A message that this device sealed: the client has its text.
     Own,
@@ -322,7 +325,11 @@ fn data(envelope: &Envelope) -> Option<Data> {
 ///
 /// # Errors
 /// The message has no file, or not that of its entry.
-pub(super) fn plain(entry: &Message, envelope: &Envelope, id: ClientMsgId) -> Result<Shown> {
+pub(super) fn plain(
+    entry: &Message,
+    envelope: &Envelope,
+    Opened { client_msg_id: id, plaintext, .. }: Opened,
+) -> Result<Shown> {
     let object = |name: &str| envelope.fields.get(name).and_then(Value::as_object);
     let seq = |name| object(name)?.get("seq")?.as_u64().and_then(Seq::new);
     let names = object("to").and_then(|to| ClientMsgId::parse(to.get("client_msg_id")?.as_str()?).ok());
@@ -368,5 +375,7 @@ pub(super) fn plain(entry: &Message, envelope: &Envelope, id: ClientMsgId) -> Re
         // A kind of a later version is shown by none. `delete` and `system` are the server's, never an author's.
         _ => message.kind = Kind::Other(envelope.kind.clone()),
     }
-    Ok(Shown::Plain { message: Box::new(message), names })
+    let key = envelope.frank_key().map(|key| Bytes::from(key.to_vec()));
+    let proof = key.map(|key| Box::new(wire::Opened { seq: entry.seq, key, plaintext: plaintext.into() }));
+    Ok(Shown::Plain { message: Box::new(message), names, proof })
 }

@@ -225,7 +225,7 @@ impl Keyring {
             return if message.silent {
                 Shown::Nothing
             } else {
-                Shown::Plain { message: Box::new(message), names: None }
+                Shown::Plain { message: Box::new(message), names: None, proof: None }
             };
         }
         let (Some(conversation), Some(epoch)) = (conversation, message.epoch) else {
@@ -240,7 +240,7 @@ impl Keyring {
                 let frank = message.frank.as_ref().map(|frank| frank.as_slice());
                 let envelope = Envelope::read(&opened.plaintext).ok();
                 let envelope = envelope.filter(|envelope| envelope.is_franked_as(&opened.plaintext, frank));
-                let shown = envelope.and_then(|envelope| said::plain(message, &envelope, opened.client_msg_id).ok());
+                let shown = envelope.and_then(|envelope| said::plain(message, &envelope, opened).ok());
                 shown.unwrap_or(Shown::Unreadable(Why::Broken))
             }
             Err(error) => {
@@ -285,12 +285,12 @@ fn of_commit(message: &Message, shown: Shown) -> Shown {
         return shown;
     }
     let message = Message { commit: None, welcome: None, tree: None, ..message.clone() };
-    Shown::Plain { message: Box::new(message), names: None }
+    Shown::Plain { message: Box::new(message), names: None, proof: None }
 }
 
 /// An entry as it is. With an `epoch` the app would show it as one that was sealed.
 fn in_clear(message: &Message) -> Shown {
-    Shown::Plain { message: Box::new(Message { epoch: None, ..message.clone() }), names: None }
+    Shown::Plain { message: Box::new(Message { epoch: None, ..message.clone() }), names: None, proof: None }
 }
 
 /// A plain entry: the server takes none behind the first birth, but a `delete`, the end of a reaction, and in a group

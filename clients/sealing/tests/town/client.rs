@@ -189,7 +189,7 @@ impl Client {
                     mentions: vec![],
                     epoch: Some(sealed.epoch),
                     silent: sealed.silent,
-                    frank: None,
+                    frank: sealed.frank.map(Box::new),
                 };
                 leaves.push(Asked { key: None, action: Action::Send(request), answer: None });
             }

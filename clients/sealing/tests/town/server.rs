@@ -331,6 +331,7 @@ impl Server {
         message.epoch = request.epoch;
         message.body.clone_from(&request.body);
         message.silent = request.silent;
+        message.frank.clone_from(&request.frank);
         let result = json!({"conversation_id": message.conversation_id, "seq": message.seq,
             "message_id": message.message_id, "sent_at": message.sent_at, "duplicate": false});
         self.stored.insert(key, (request.body.clone(), result.clone()));

@@ -58,7 +58,7 @@ pub enum ReportReason {
 }
 
 /// The plaintext of a sealed message, and the key that fits it to the message's `frank`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Opened {
     /// A reported entry.
