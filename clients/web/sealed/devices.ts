@@ -106,6 +106,13 @@ export class WebDevice implements Device {
     return Buffer.from(await (await this.#client.download({ kind: "file", media })).arrayBuffer());
   }
 
+  /** Tells the operator about the message with this text. */
+  async report(conversationId: string, text: string): Promise<void> {
+    const item = this.#view.items.find((item) => item.type === "message" && item.body === text);
+    const seq = item?.type === "message" ? item.seq : undefined;
+    await this.#client.report({ conversationId, seqs: [seq ?? 0], reason: "abuse" });
+  }
+
   joined(): Promise<void> {
     return this.#until(({ chat }) => chat?.lock === "sealed");
   }

@@ -1,7 +1,8 @@
-// Encrypted messages where the server takes reports with proof: each has a digest.
+// Encrypted messages where the server takes reports with proof: each has a digest, and its reader can prove it.
 
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { directConversationId } from "../src/made-ids.ts";
 import { Keys } from "../src/sealed.ts";
 import { WebDevice } from "./devices.ts";
 import { LocalServer } from "./local-server.ts";
@@ -15,7 +16,7 @@ beforeAll(async () => {
 
 afterAll(() => server?.stop());
 
-it("two users chat", async () => {
+it("two users chat, and one proves what the other wrote", async () => {
   const one = await WebDevice.open(server, { user: "una", peer: "vic", keys: await Keys.generate(wasm) }, "una-1");
   const other = await WebDevice.open(server, { user: "vic", peer: "una", keys: await Keys.generate() }, "vic-1");
   for (const [from, text] of [
@@ -26,5 +27,11 @@ it("two users chat", async () => {
     await Promise.all([one.shows(text), other.shows(text)]);
   }
   expect([...one.unreadable(), ...other.unreadable()]).toEqual([]);
+  await other.report(directConversationId("una", "vic"), "with a digest");
+  const month = new Date().toISOString().slice(0, 7);
+  const list = { method: "POST", body: JSON.stringify({ op: "reports", month }) };
+  const { result } = await (await fetch(`${server.url}/local/admin`, list)).json();
+  const [{ sender_id, verified, plaintext }] = result.reports[0].messages;
+  expect([sender_id, verified, JSON.parse(atob(plaintext)).body]).toEqual(["una", true, "with a digest"]);
   await Promise.all([one.close(), other.close()]);
 });

@@ -5,7 +5,7 @@ import type { Encryption } from "./config.ts";
 import { PigeonholeError } from "./errors.ts";
 import type { OpenedChange, Unreadable } from "./events.ts";
 import { openFile, sealFile } from "./files.ts";
-import type { Message } from "./frames.ts";
+import type { Message, Opened as Proof } from "./frames.ts";
 import type { Pigeonhole } from "./pigeonhole.ts";
 import type { Keyring, Opened } from "./session/keyring.ts";
 import { partyOf, SealedSession, type SecurityCall } from "./session/sealing.ts";
@@ -251,8 +251,10 @@ function named<T>(variant: Variant): T {
 
 function shownAs(name: string, value: unknown): Opened {
   switch (name) {
-    case "plain":
-      return { plain: changeOf(value as { message: Message; names: string | null }) };
+    case "plain": {
+      const plain = value as { message: Message; names: string | null; proof: Proof | null };
+      return { plain: changeOf(plain), ...(plain.proof ? { proof: plain.proof } : {}) };
+    }
     case "unreadable":
       return { unreadable: variantOf(value as string)[0] as Unreadable };
     default:

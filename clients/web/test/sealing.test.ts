@@ -728,6 +728,66 @@ it("an entry that can't be judged yet waits, and all behind it", () => {
   ]);
 });
 
+it("a report has the proofs of its messages where the server checks them, and goes without after a refusal", () => {
+  const said = { action: "report", conversation_id: ID, reason: "abuse", claimed: "ugly" } as const;
+  const proofs = [2, 4, 5].map((seq) => ({ seq, key: "Bw==", plaintext: "A".repeat(seq === 4 ? 24_568 : 8) }));
+  for (const checks of [true, false]) {
+    const { session } = start(new FakeKeyring(), nothingSaved(), checks ? ["encryption.report"] : []);
+    turn(session);
+    const answers: unknown[] = [];
+    const waiter = {
+      resolve: (answer: object) => answers.push(answer),
+      reject: ({ code }: Error & { code?: string }) => answers.push(code),
+    };
+    const settle = ({ outputs }: Step) => {
+      for (const output of outputs) {
+        if (output.do === "answer") {
+          output.settle();
+        }
+      }
+    };
+    session.call({ ...said, seqs: [2, 3] }, waiter as never, 0);
+    const [load] = turn(session).outputs.flatMap((output) => (output.do === "load" ? [output] : []));
+    expect(load?.what).toEqual({ load: "proofs", conversation_id: ID, seqs: [2, 3] });
+    session.loaded(load?.load ?? 0, { found: "proofs", proofs }, 0);
+    const sent = turn(session);
+    // The edit is an entry of the report, too. The second one has no room.
+    const proven = { seqs: [2, 3, 5], opened: [proofs[0], proofs[2]] };
+    expect(sent.frames).toEqual([{ ...said, ...(checks ? proven : { seqs: [2, 3] }), id: idOf(sent, "report") }]);
+    const refused = (code: string, id: string) =>
+      session.received(1, JSON.stringify({ type: "error", id, error: { code, message: "", retryable: false } }), 0);
+    refused("gone", idOf(sent, "report"));
+    const again = turn(session);
+    settle(again);
+    expect([again.frames.map(({ id: _, ...frame }) => frame), answers]).toEqual(
+      checks ? [[{ ...said, seqs: [2, 3] }], []] : [[], ["gone"]],
+    );
+    if (checks) {
+      reply(session, idOf(again, "report"), { report_id: "r_1" });
+      settle(turn(session));
+      expect(answers).toEqual([{ report_id: "r_1" }]);
+    }
+  }
+});
+
+it("an opened message is stored with its proof, and an edit with that of its target", () => {
+  const { keyring, session } = chatting();
+  const proof = (seq: number) => ({ seq, key: "Bw==", plaintext: "CA==" });
+  keyring.take = (message) => {
+    keyring.at = message.seq;
+    const target = message.seq === 3 ? { kind: "edit" as const, target_seq: 2 } : { kind: "text" as const };
+    return { shown: { plain: { ...message, ...target }, proof: proof(message.seq) }, notices: [] };
+  };
+  arrive(session, entry(2, { kind: "sealed", epoch: 1 }), entry(3, { kind: "sealed", epoch: 1 }));
+  const { writes } = turn(session);
+  const kept: unknown[] = [];
+  for (const write of writes) {
+    kept.push(...("proof" in write ? [write.proof] : "entry" in write ? [write.entry.seq] : []));
+  }
+  const proofOf = (seq: number) => ({ conversation_id: ID, seq: 2, proof: proof(seq) });
+  expect(kept).toEqual([2, proofOf(2), 3, proofOf(3)]);
+});
+
 it("each message has a digest where the server takes reports with proof, and none is sealed before that is known", () => {
   const keyring = new FakeKeyring();
   keyring.isReady = true;

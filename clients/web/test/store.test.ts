@@ -45,6 +45,36 @@ for (const [name, make] of storages) {
       await store.close();
     });
 
+    it("keeps the proof of a text as long as the text", async () => {
+      const store = await open();
+      const message: Message = { ...text(1, "bye"), epoch: 1 };
+      const edit = (seq: number, sender_id: string): Message => {
+        return { ...change(seq, "edit", 1), sender_id, version: seq, epoch: 1 };
+      };
+      const proofOf = (seq: number, of = 1): Write => {
+        const proof = { seq, key: "Bw==", plaintext: "CA==" };
+        return { proof: { conversation_id: "dm_ab", seq: of, proof } };
+      };
+      const seqs = async () => {
+        const found = await store.load({ load: "proofs", conversation_id: "dm_ab", seqs: [1, 9] });
+        return found.found === "proofs" && found.proofs.map(({ seq }) => seq);
+      };
+      // The edits are before their message here, and one of them is by a user who must not.
+      await store.apply([...of(edit(2, message.sender_id)), proofOf(2), ...of(edit(3, "zoe")), proofOf(3)], false);
+      expect(await seqs()).toEqual([]);
+      await store.apply([...of(message), proofOf(1)], false);
+      expect(await seqs()).toEqual([2]);
+      await store.apply([...of(edit(4, message.sender_id)), proofOf(4), proofOf(4)], false);
+      expect(await seqs()).toEqual([4]);
+      await store.apply([...of(change(5, "delete", 1)), proofOf(4)], false);
+      expect(await seqs()).toEqual([]);
+      await store.apply([...of({ ...text(9, "hi"), epoch: 1 }), proofOf(9, 9)], false);
+      expect(await seqs()).toEqual([9]);
+      await store.apply(of(change(10, "delete", 9)), false);
+      expect(await seqs()).toEqual([]);
+      await store.close();
+    });
+
     it("brings the chat list up to the entries", async () => {
       let store = await open();
       const line = async () => {

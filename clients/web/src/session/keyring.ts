@@ -1,13 +1,16 @@
 // The keys of this device, as the session sees them.
 
 import type { Notice, Unreadable } from "../events.ts";
-import type { AddRequest, Message, Problem, Request } from "../frames.ts";
+import type { AddRequest, Message, Problem, Opened as Proof, Request } from "../frames.ts";
 
 /** A conversation that can be encrypted: by its other user, or a group by its id. */
 export type Party = { user: string } | { conversation: string };
 
-/** The outcome of an entry. `own`: this device sealed it, and the outbox has its text. `later`: no outcome yet. */
-export type Opened = { plain: Message } | "own" | "nothing" | "later" | { unreadable: Unreadable };
+/**
+ * The outcome of an entry. `own`: this device sealed it, and the outbox has its text. `later`: no outcome yet. `proof`: for
+ * a report, since the keys are gone.
+ */
+export type Opened = { plain: Message; proof?: Proof } | "own" | "nothing" | "later" | { unreadable: Unreadable };
 
 export interface Sealed {
   epoch: number;

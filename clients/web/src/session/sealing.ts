@@ -18,10 +18,21 @@ import {
   limits,
   type Message,
   type Problem,
+  type Opened as Proof,
   type Request,
 } from "../frames.ts";
 import { directConversationId } from "../made-ids.ts";
-import { isChange, isChannel, isGroup, isService, kindOf, readHistory, requestFor, turnOf } from "../protocol.ts";
+import {
+  isChange,
+  isChannel,
+  isGroup,
+  isService,
+  kindOf,
+  readHistory,
+  requestFor,
+  requestFrame,
+  turnOf,
+} from "../protocol.ts";
 import type { Queued, QueuedMessage, StorageChange, StoringRequest } from "../saved.ts";
 import type { Found, Load, LoadId, Write } from "../store/types.ts";
 import type { LinkId, Output, Step } from "./core.ts";
@@ -44,6 +55,8 @@ type Content = Extract<StoringRequest, { action: "send" | "edit" | "react" }>;
 type Roll = Extract<StoringRequest, { action: "add" | "remove" }>;
 type Upload = Extract<Request, { action: "upload" }>;
 type Create = Extract<StoringRequest, { action: "create" }>;
+
+type Report = Extract<CallRequest, { action: "report" }>;
 
 /** Where a request goes. */
 type Place = { to?: string | undefined } | { conversation_id?: string | undefined };
@@ -105,6 +118,9 @@ export class SealedSession extends Session {
   #targets = new Map<string, string | undefined>();
   #loads = new Map<LoadId, string>();
   #lastLoad = FIRST_LOAD;
+  /** Reports whose proofs are read, and those that can leave. */
+  #proving = new Map<LoadId, { report: Report; waiter: Waiter<never> }>();
+  #reports: { report: Report; waiter: Waiter<never>; proofs: Proof[] }[] = [];
   /** The features of the server. `undefined` until its first answer. */
   #features: readonly string[] | undefined;
   /** The store's rows have come. */
@@ -133,6 +149,7 @@ export class SealedSession extends Session {
       }
       this.#sendWaiting();
       this.#askDue();
+      this.#sendReports();
     }
     this.#link = link;
     for (const [conversation, seq] of this.#keyring.due()) {
@@ -184,6 +201,9 @@ export class SealedSession extends Session {
   }
 
   override call<R extends CallRequest>(request: R, waiter: Waiter<CallResult<R>>, now: number): void {
+    if (request.action === "report" && this.#readsProofs(request, waiter as Waiter<never>)) {
+      return;
+    }
     const { action, call } = request as unknown as SecurityCall;
     if (action !== "security") {
       super.call(request, waiter, now);
@@ -192,6 +212,42 @@ export class SealedSession extends Session {
     for (const [name, fields] of Object.entries(call)) {
       const answer = this.#keyring.security(name, { ...fields, now: this.#nowMs });
       this.answer(waiter, answer as CallResult<R>);
+    }
+  }
+
+  /** Reads the proofs of the messages of a report. Returns `false` if it leaves as it is. */
+  #readsProofs(report: Report, waiter: Waiter<never>): boolean {
+    const { conversation_id, seqs = [], opened } = report;
+    if (conversation_id === undefined || seqs.length === 0 || opened || !seqs.every(Number.isSafeInteger)) {
+      return false;
+    }
+    this.#lastLoad += 1;
+    this.#proving.set(this.#lastLoad, { report, waiter });
+    this.output({ do: "load", load: this.#lastLoad, what: { load: "proofs", conversation_id, seqs } });
+    return true;
+  }
+
+  /** Sends the reports whose proofs were read, once the server has said whether it checks them. */
+  #sendReports(): void {
+    if (!this.#features) {
+      return;
+    }
+    for (const { report, waiter, proofs } of this.#reports.splice(0)) {
+      const checks = this.#features.includes("encryption.report");
+      const resolve = (answer: never) => this.answer(waiter, answer);
+      const reject = (error: PigeonholeError) => {
+        // The refusal can be of the proofs: a server has none of an erased message.
+        if (error.code === "gone" || error.code === "bad_request") {
+          this.calls.add(report, waiter);
+        } else {
+          this.refuse(waiter, error);
+        }
+      };
+      if (checks && proofs.length > 0) {
+        super.call(withProofs(report, proofs), { isOfView: true, resolve, reject }, this.now);
+      } else {
+        super.call(report, waiter, this.now);
+      }
     }
   }
 
@@ -745,7 +801,13 @@ export class SealedSession extends Session {
   }
 
   override loaded(load: LoadId, found: Found, now: number): void {
+    const proving = this.#proving.get(load);
     const name = this.#loads.get(load);
+    if (proving) {
+      this.#proving.delete(load);
+      this.#reports.push({ ...proving, proofs: found.found === "proofs" ? found.proofs : [] });
+      return;
+    }
     if (name === undefined) {
       super.loaded(load, found, now);
       return;
@@ -827,6 +889,7 @@ export class SealedSession extends Session {
     this.#opened.delete(message);
     if (shown) {
       this.#deliver(this.#content(message, shown), missed);
+      this.#keepProof(message, shown);
     } else {
       // An entry of a channel is in the clear, whatever the server says.
       const { epoch: _, ...plain } = message;
@@ -916,6 +979,14 @@ export class SealedSession extends Session {
     }
   }
 
+  /** The proof of a text is stored behind it. A reaction has none. */
+  #keepProof({ conversation_id }: Message, shown: Opened): void {
+    if (typeof shown === "object" && "plain" in shown && shown.proof && shown.plain.kind !== "reaction") {
+      const { plain, proof } = shown;
+      this.store({ proof: { conversation_id, seq: plain.target_seq ?? plain.seq, proof } });
+    }
+  }
+
   /** Takes an entry that is no event for the app. */
   #pass(message: Message): void {
     this.store({ entry: message });
@@ -996,6 +1067,7 @@ export class SealedSession extends Session {
         break;
       }
       this.#pass(this.#content(message, taken.shown));
+      this.#keepProof(message, taken.shown);
     }
     const after = this.#keyring.position(id);
     if (after !== undefined && after > (before ?? -1) && after < shown) {
@@ -1052,6 +1124,24 @@ class SealedRequests extends Requests {
   problemOf({ code, message }: PigeonholeError): Problem {
     return this.#problem ?? ({ code, message, retryable: false } as Problem);
   }
+}
+
+/** Returns the report with the proofs that fit. An edited message is proved by its last edit, which is an entry too. */
+function withProofs(report: Report, proofs: readonly Proof[]): Report {
+  let proven: Report = report;
+  let chars = 0;
+  for (const proof of proofs) {
+    const { seqs = [], opened = [] } = proven;
+    const all = seqs.includes(proof.seq) ? seqs : [...seqs, proof.seq];
+    const next = { ...proven, seqs: all, opened: [...opened, proof] };
+    const more = chars + proof.key.length + proof.plaintext.length;
+    const frame = new TextEncoder().encode(requestFrame(next, Number.MAX_SAFE_INTEGER));
+    const isTooLong = frame.length > limits.FRAME_BYTES_MAX;
+    if (all.length <= limits.REPORT_SEQS_MAX && more <= limits.OPENED_CHARS_MAX && !isTooLong) {
+      [proven, chars] = [next, more];
+    }
+  }
+  return proven;
 }
 
 /** Returns the conversation with this user, or the group with this id. */

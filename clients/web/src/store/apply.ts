@@ -18,7 +18,7 @@ import { directConversationId } from "../made-ids.ts";
 import { changedMembers, listedMembers } from "../members.ts";
 import { counts, isChange, names, rolesOf, type Settings, type Side } from "../protocol.ts";
 import { joined } from "../spans.ts";
-import { type Folded, ofMessages, type Rows } from "./rows.ts";
+import { type Folded, ofMessages, proven, type Rows } from "./rows.ts";
 import type { Span, Write } from "./types.ts";
 
 /** Applies a write to the rows, as `me` sees them. */
@@ -29,6 +29,12 @@ export async function apply(rows: Rows, me: string, write: Write): Promise<void>
     await addSpan(rows, entry.conversation_id, { from: entry.seq, to: entry.seq });
     await list(rows, me, entry);
     await followMembers(rows, entry);
+  } else if ("proof" in write) {
+    const { conversation_id, seq, proof } = write.proof;
+    const old = await rows.folded(conversation_id, seq);
+    if (old) {
+      await rows.setFolded(conversation_id, seq, proven(old, proof), old);
+    }
   } else if ("page" in write) {
     const { conversation_id, side, page } = write.page;
     for (const entry of page.messages) {

@@ -1,7 +1,7 @@
 // The rows of a message store, within one transaction.
 
 import { addChange, applied, type Changes, countOf, keepText, markDeleted, noChanges } from "../changes.ts";
-import type { Channel, Conversation, Message } from "../frames.ts";
+import type { Channel, Conversation, Message, Opened } from "../frames.ts";
 import { isChange } from "../protocol.ts";
 import { fileOf, isQueued, type Queued, type StorageChange, type Target, withMediaId } from "../saved.ts";
 import type { Key, Range, Table, Transaction } from "./database.ts";
@@ -15,6 +15,8 @@ export interface Folded {
   changes: Changes;
   /** The file of its attachment on this device. */
   path?: string;
+  /** The proofs of the current text, and of edits while the message has not come. */
+  proofs?: Opened[];
 }
 
 /** A conversation, without its messages and members. */
@@ -374,7 +376,7 @@ export class Rows {
     const { message: held, changes = noChanges(), ...rest } = old ?? {};
     if (isChange(entry)) {
       addChange(changes, entry, this.#me);
-      return { ...rest, changes, ...(held ? { message: kept(held, applied(changes, held)) } : {}) };
+      return proven({ ...rest, changes, ...(held ? { message: kept(held, applied(changes, held)) } : {}) });
     }
     if (entry.deleted_at !== undefined) {
       markDeleted(changes, entry.deleted_at, entry.deleted_by ?? entry.sender_id);
@@ -389,8 +391,20 @@ export class Rows {
     if (isOfPage || (entry.reactions?.length ?? 0) > 0 || entry.reactions_seq !== undefined) {
       countOf(changes, message);
     }
-    return { ...rest, changes, message: kept(entry, applied(changes, message)) };
+    return proven({ ...rest, changes, message: kept(entry, applied(changes, message)) });
   }
+}
+
+/** Returns the message without the proofs of texts that are gone, and with one more. */
+export function proven({ proofs = [], ...folded }: Folded, proof?: Opened): Folded {
+  const { message, changes } = folded;
+  const isOfText = ({ seq }: Opened) =>
+    message && message.kind !== "sealed"
+      ? seq === (message.version ?? message.seq)
+      : Object.values(changes.sealed ?? {}).some(({ version }) => version === seq);
+  const all = [...proofs.filter(({ seq }) => seq !== proof?.seq), ...(proof ? [proof] : [])];
+  const left = changes.deleted ? [] : all.filter(isOfText);
+  return left.length > 0 ? { ...folded, proofs: left } : folded;
 }
 
 const FIELDS: Record<keyof Message, true> = {

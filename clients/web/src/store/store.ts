@@ -158,6 +158,11 @@ export class Store {
       if (what.load === "members") {
         return { found: "members", members: await rows.members(conversation_id) };
       }
+      if (what.load === "proofs") {
+        const found = await Promise.all(what.seqs.map((seq) => rows.folded(conversation_id, seq)));
+        const proofs = found.flatMap((folded) => (folded?.message && folded.proofs) ?? []);
+        return { found: "proofs", proofs };
+      }
       const { window, places } = await windowOf(rows, conversation_id, what.side, PAGE);
       const row = await rows.row(conversation_id);
       const members = await rows.members(conversation_id);

@@ -1,6 +1,6 @@
 // The changes that a message store takes, and its answers to reads.
 
-import type { Channel, Conversation, GroupMember, HistoryResult, Member, Message } from "../frames.ts";
+import type { Channel, Conversation, GroupMember, HistoryResult, Member, Message, Opened } from "../frames.ts";
 import type { Draft, Settings, Side } from "../protocol.ts";
 import type { StorageChange, Target } from "../saved.ts";
 
@@ -11,6 +11,8 @@ export type DraftText = Exclude<Draft, string>;
 export type Write =
   /** An entry, as a `message` event has it. */
   | { entry: Message }
+  /** The proof of an opened message, or of an edit of the message with this `seq`. The proof goes with its text. */
+  | { proof: { conversation_id: string; seq: number; proof: Opened } }
   /** A page of history, and the side that was requested. */
   | { page: { conversation_id: string; side: Side; page: HistoryResult } }
   /** A row of the chat list or of the list of channels. A row that is older than the stored one changes nothing. */
@@ -75,7 +77,9 @@ export type Load =
   /** `PAGE` messages of a conversation on one side, its row and its members. */
   | { load: "window"; conversation_id: string; side: Side }
   /** The members of a conversation. */
-  | { load: "members"; conversation_id: string };
+  | { load: "members"; conversation_id: string }
+  /** The proofs of what these messages say now. */
+  | { load: "proofs"; conversation_id: string; seqs: readonly number[] };
 
 /** The result of a `Load`. */
 export type Found =
@@ -84,6 +88,7 @@ export type Found =
   /** The rows of the chat list, the conversation with the newest message first, those of channels, and all drafts. */
   | { found: "start"; chats: Conversation[]; channels: Channel[]; drafts: { target: Target; draft: DraftText }[] }
   | { found: "members"; members: KnownMember[] }
+  | { found: "proofs"; proofs: Opened[] }
   | {
       found: "window";
       /** The row of the chat list or of the list of channels. */
