@@ -62,8 +62,8 @@ struct Download: Sendable {
             let opened = file.appendingPathExtension("\(UUID().uuidString).part")
             defer { try? FileManager.default.removeItem(at: opened) }
             let fields: [String: JSON] = [
-                "media_id": .string(media.mediaID), "mime": .string(media.mime), "bytes": .int(media.bytes),
-                "sha256": .string(media.sha256), "key": .string(key),
+                "media_id": .string(media.mediaID), "mime": .string(media.mime ?? ""), "bytes": .int(media.bytes),
+                "sha256": .string(media.sha256 ?? ""), "key": .string(key),
             ]
             try PigeonholeError.from {
                 try openFile(
@@ -72,7 +72,7 @@ struct Download: Sendable {
             }
             return try place(opened)
         }
-        guard (try? Digest(of: part).whole) == media.sha256 else {
+        guard let digest = media.sha256, (try? Digest(of: part).whole) == digest else {
             throw failed("the file is not what the message says")
         }
         try place(part)

@@ -57,9 +57,10 @@ public struct SystemEntry: Codable, Sendable, Hashable {
 /// The file of a message.
 public struct Media: Codable, Sendable, Hashable {
     public let mediaID: String
-    public let mime: String
+    /// `nil`, as is the digest, in an encrypted message that this client can't open.
+    public let mime: String?
     public let bytes: Int
-    public let sha256: String
+    public let sha256: String?
     public let name: String?
     public let width: Int?
     public let height: Int?
@@ -70,14 +71,6 @@ public struct Media: Codable, Sendable, Hashable {
     public let key: String?
     /// A small image, in base64.
     public let thumbnail: String?
-}
-
-extension KeyedDecodingContainer {
-    /// Returns the file of a message. A file that this client can't open has neither type nor digest, and counts as none.
-    func decodeIfPresent(_ type: Media.Type, forKey key: Key) throws -> Media? {
-        guard contains(key) else { return nil }
-        return try? decode(type, forKey: key)
-    }
 }
 
 /// A row of the chat list, or of the list of channels.

@@ -80,7 +80,8 @@ struct ViewsTests {
         #expect(try await list.snapshots.until { $0.unread > 0 }.rows.map(\.unread) == [1])
         #expect(try await view.screens.until { $0.messages.last?.progress == .delivered }.items.last?.id == "c\(id)")
         let other = try bob.direct("alice").messages(at: .firstUnread)
-        let unread = try await other.items.until { $0.contains { if case .message = $0 { true } else { false } } }
+        // The separator comes with the row.
+        let unread = try await other.items.until { $0.count == 3 }
         #expect(unread.kinds == ["day", "unread", "message"])
         other.seen(unread[2])
         _ = try await view.screens.until { $0.messages.last?.progress == .read }
