@@ -182,6 +182,26 @@ describe.runIf(isBuilt)("with the encryption", () => {
     expect(await view.locator("main").innerHTML()).not.toMatch(/plan\.txt|image|canary/);
   });
 
+  test("a voice message is encrypted, and played by the other", async () => {
+    const { visitor, one: nia, other: otis } = await encrypted("nia", "otis");
+    await visitor.context.grantPermissions(["microphone"], { origin: new URL(stage.server.url).origin });
+    await nia.say("to begin");
+    await otis.chat("nia").click();
+    await otis.message("to begin").waitFor();
+    await nia.root.getByRole("button", { name: "Record a voice message" }).click();
+    await nia.root.getByRole("timer").getByText("0:01").waitFor();
+    await nia.root.getByRole("button", { name: "Send the recording" }).click();
+    const play = otis.root.getByRole("button", { name: "Play the voice message from nia" });
+    await play.click();
+    await otis.root.getByRole("button", { name: "Pause the voice message from nia" }).waitFor();
+    await otis.root.locator(".wave .played").first().waitFor();
+    await play.waitFor();
+    await nia.hasPreview("otis", "You: Voice message");
+    const view = await serversView(nia);
+    await view.getByRole("row").filter({ hasText: "sealed" }).nth(1).waitFor();
+    expect(await view.locator("main").innerHTML()).not.toMatch(/voice|audio|waveform/);
+  });
+
   test("a user with other keys: a warning, and messages wait until they are accepted", async () => {
     const { one: gil, other: hal } = await encrypted("gil", "hal");
     await gil.say("to the first keys");
@@ -210,5 +230,50 @@ describe.runIf(isBuilt)("with the encryption", () => {
     await warning.getByRole("button", { name: "Accept the new keys" }).click();
     await anew.message("to the new keys").waitFor();
     await gil.lock("on").waitFor();
+  });
+
+  test("a member of a group with other keys: a warning in words, and the messages of who verified the old ones wait", async () => {
+    const { visitor, one: pia, other: quinn } = await encrypted("pia", "quinn");
+    const rob = new Pane(await visitor.open("?user=rob&with=pia"), "rob");
+    await rob.encrypt();
+    await pia.say("to the first keys");
+    await pia.hasTicks("to the first keys", "Delivered");
+    await pia.lock("on").click();
+    await pia.encryption().getByRole("button", { name: "They are equal" }).click();
+    await pia.encryption().getByText("You have verified the keys of quinn").waitFor();
+    await pia.lock("on").click();
+    await pia.makeGroup("Choir", "quinn, rob", true);
+    await pia.say("to the whole choir");
+    for (const pane of [quinn, rob]) {
+      await pane.chat("Choir").click();
+      await pane.message("to the whole choir").waitFor();
+    }
+    await quinn.connection().click();
+
+    const other = await stage.arrive();
+    const anew = new Pane(await other.open("?user=quinn&with=pia"), "quinn");
+    await anew.isState("Online");
+    await anew.encrypt(2);
+    await anew.chat("Choir").click();
+    await anew.lock("joining").click();
+    await anew.encryption().getByRole("button", { name: "Begin the encryption anew" }).click();
+    await anew.confirm("Begin anew");
+    await anew.lock("on").waitFor();
+    const held = "The keys of quinn are not those that you verified. Messages to the group wait until you accept";
+    await pia.root.getByRole("alert").filter({ hasText: held }).waitFor();
+    await pia.lock("other keys").waitFor();
+    await pia.say("from the verifier");
+    await pia.hasTicks("from the verifier", "Waiting for a connection");
+    // This member has compared nothing, so nothing waits.
+    await rob.root.getByRole("alert").filter({ hasText: "quinn has new keys. Compare the safety number" }).waitFor();
+    await rob.lock("on").waitFor();
+    await rob.say("from the other member");
+    await anew.message("from the other member").waitFor();
+    expect(await anew.message("from the verifier").count()).toBe(0);
+    await pia.root.getByRole("button", { name: "Accept the new keys" }).click();
+    for (const pane of [anew, rob]) {
+      await pane.message("from the verifier").waitFor();
+    }
+    await pia.lock("on").waitFor();
   });
 });
