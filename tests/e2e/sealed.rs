@@ -67,7 +67,17 @@ async fn a_conversation_is_sealed_and_both_read_what_the_other_writes() {
     let listed = alice.ok(json!({"action": "ping", "features": true})).await;
     assert_eq!(
         listed["features"],
-        json!(["data", "report", "unread", "quiet", "fuse", "encryption", "encryption.groups", "encryption.media"])
+        json!([
+            "data",
+            "report",
+            "restrict",
+            "unread",
+            "quiet",
+            "fuse",
+            "encryption",
+            "encryption.groups",
+            "encryption.media"
+        ])
     );
 }
 

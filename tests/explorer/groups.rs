@@ -25,6 +25,8 @@ struct Folded {
     intervals: BTreeMap<String, Vec<Interval>>,
     /// How often a user left by themselves since they last came by themselves.
     leaves: BTreeMap<String, u64>,
+    /// Members who may only read. No scenario ends a restriction.
+    restricted: BTreeSet<String>,
 }
 
 pub(crate) fn system(entry: &Value) -> Value {
@@ -215,7 +217,7 @@ impl Tables {
 impl Folded {
     fn step(&mut self, entry: &Value) -> Result<(), String> {
         let (seq, sender, system) = (number(entry, "seq"), string(entry, "sender_id").to_owned(), system(entry));
-        let event = system["event"].as_str().unwrap_or_default();
+        let (event, entry_sender) = (system["event"].as_str().unwrap_or_default(), sender.clone());
         let returns = event == "members.added" && names(&system["members"]) == [sender.clone()];
         let takes_back = entry["kind"] == "delete" && entry["target_sender"] == sender.as_str();
         // An operator need be in no group.
@@ -252,6 +254,10 @@ impl Folded {
                     self.intervals.get_mut(&user).unwrap().last_mut().unwrap().left = Some(seq);
                 }
             }
+            "member.restricted" => {
+                ensure!(role != "member", "permitted at its commit: {entry}");
+                self.restricted.insert(string(&system, "user_id").to_owned());
+            }
             "role.changed" => {
                 ensure!(role == "owner", "permitted at its commit: {entry}");
                 let role = ["owner", "admin", "member"].into_iter().find(|role| system["role"] == *role).unwrap();
@@ -262,6 +268,8 @@ impl Folded {
             }
             _ => {}
         }
+        let writes = ["text", "edit", "reaction"].into_iter().any(|kind| entry["kind"] == kind);
+        ensure!(!writes || !self.restricted.contains(&entry_sender), "permitted at its commit: restricted: {entry}");
         if entry["kind"] == "delete" {
             let is_own = entry["target_sender"] == entry["sender_id"];
             ensure!(is_own || role != "member", "permitted at its commit: {entry}");

@@ -310,6 +310,7 @@ fn managing(action: &str, whom: &str, id: &str, keys: Option<Value>) -> Value {
     let (action, more) = match action {
         "add" => ("add", json!({ "members": [whom] })),
         "promote" => ("role", json!({ "user_id": whom, "role": "admin" })),
+        "restrict" => ("restrict", json!({ "user_id": whom, "until": "forever" })),
         "demote" => ("role", json!({ "user_id": whom, "role": "member" })),
         action => (action, json!({ "user_id": whom })),
     };

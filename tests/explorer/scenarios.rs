@@ -434,7 +434,7 @@ const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 224] = [
+pub(crate) const SCENARIOS: [Scenario; 226] = [
     // The sender commits, then lists connections. The recipient writes the connection, then drains. All reads
     // are consistent, so at least one finds the other; after both, the client drops the duplicate.
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
@@ -602,6 +602,12 @@ pub(crate) const SCENARIOS: [Scenario; 224] = [
         "g-remove-send",
         &[THREE, Fanout, Connect("carol")],
         &[remove("alice", "carol", "x1"), Say("carol", "s1")],
+    ),
+    scenario("g-restrict-send", &[PAIR, Fanout, BOB], &[role("alice", "bob", "restrict", "r1"), Say("bob", "b1")]),
+    scenario(
+        "g-restrict-leave-return",
+        &[THREE, role("alice", "carol", "restrict", "r1"), leave("carol", "l1")],
+        &[Join("carol"), Fanout],
     ),
     // The removal and the message each have a `seq`. The removed member sees a message below the removal; above
     // it, the member's row has applied the leave first.

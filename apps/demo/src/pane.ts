@@ -536,6 +536,11 @@ class Pane {
       putAway: ({ row }) => pigeonhole.dismiss(row.key.slice(1)),
       add: (opened, users) => void this.#change(opened, () => opened.chat?.add(users)),
       remove: (opened, member) => void this.#change(opened, () => opened.chat?.remove(member)),
+      restrict: (opened, member, forMs) => {
+        const until =
+          forMs === Number.POSITIVE_INFINITY ? "forever" : forMs && new Date(Date.now() + forMs).toISOString();
+        void this.#change(opened, () => opened.chat?.restrict(member, until || null));
+      },
       role: (opened, member, role) => void this.#change(opened, () => opened.chat?.role(member, role)),
       update: (opened, info) => void this.#change(opened, () => opened.chat?.update(info)),
       leaveGroup: (opened) => void this.#leaveGroup(opened),

@@ -3,6 +3,7 @@
 import { type ChatRow, isService, mayWrite } from "@pigeonhole/client";
 import { said } from "./said.ts";
 import { list, sentence } from "./system.ts";
+import { moment } from "./view/time.ts";
 
 /** Replaces a deleted text. */
 export const DELETED = "This message was deleted";
@@ -35,6 +36,11 @@ export function whyNot(row: ChatRow): string {
   }
   if (isUnmade(row)) {
     return row.failed === undefined ? `The ${what} is not created yet.` : `The ${what} was not created.`;
+  }
+  if (row.restrictedUntil !== undefined) {
+    return row.restrictedUntil === "forever"
+      ? `You can only read in this ${what}.`
+      : `You can only read in this ${what} until ${moment(row.restrictedUntil)}.`;
   }
   return mayWrite(row) ? "" : `Only admins ${what === "channel" ? "post" : "write"} in this ${what}.`;
 }

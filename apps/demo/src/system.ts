@@ -1,6 +1,7 @@
 // Events of a group or a channel, in words.
 
 import type { System } from "@pigeonhole/client";
+import { moment } from "./view/time.ts";
 
 /** `by`: who did it; `me`: who reads it; `what`: to which of the two. */
 export function sentence(system: System, by: string, me: string, what: "group" | "channel" = "group"): string {
@@ -19,6 +20,10 @@ export function sentence(system: System, by: string, me: string, what: "group" |
       return system.role === "owner"
         ? `${who} transferred the ${what} to ${you(system.user_id)}`
         : `${who} made ${you(system.user_id)} ${roles[system.role]}`;
+    case "member.restricted":
+      return system.until === undefined
+        ? `${who} let ${you(system.user_id)} write again`
+        : `${who} restricted ${you(system.user_id)} to reading${system.until === "forever" ? "" : ` until ${moment(system.until)}`}`;
     case "info.changed":
       return `${who} ${list(changes(system, what))}`;
   }

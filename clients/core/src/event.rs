@@ -10,7 +10,6 @@ use crate::{Error, Moment};
 /// Something the app should know.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-#[expect(clippy::large_enum_variant, reason = "most events are messages")]
 pub enum Event {
     /// The next entry of its conversation, in the order of `seq`, each once: a message, a system entry or a change
     /// entry. A change entry changes another message and has nothing to show by itself

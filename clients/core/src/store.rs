@@ -23,7 +23,6 @@ use crate::timeline::changes::{Changes, keep_text};
 
 /// One change of the store.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "most writes are of entries")]
 pub enum Write {
     /// An entry, as [`Event::Message`](crate::Event::Message) has it.
     Entry(Message),
@@ -715,7 +714,7 @@ pub(crate) fn listed_members(known: &[KnownMember], came: &[GroupMember]) -> Vec
         let member = known.iter().find(|member| member.user_id == *user_id);
         member.map_or((Seq::ZERO, Seq::ZERO), |member| (member.delivered_seq, member.read_seq))
     };
-    let members = came.iter().map(|GroupMember { user_id, role, joined_seq }| {
+    let members = came.iter().map(|GroupMember { user_id, role, joined_seq, .. }| {
         let (delivered_seq, read_seq) = marks(user_id);
         KnownMember { user_id: user_id.clone(), joined: Some((*role, *joined_seq)), delivered_seq, read_seq }
     });

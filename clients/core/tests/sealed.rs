@@ -210,6 +210,7 @@ impl Server {
                     user_id: user_id.clone(),
                     role: if *user_id == crate::user("alice") { Role::Owner } else { Role::Member },
                     joined_seq: *seq,
+                    restricted_until: None,
                 };
                 MembersResult { members: self.members.iter().map(member).collect(), next_cursor: None }.into()
             }

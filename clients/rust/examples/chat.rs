@@ -45,7 +45,7 @@ const HELP: &str = "\
 /own KIND DATA [TEXT]   (of your app's own kind, with a JSON object without spaces: /own x-poll {\"options\":2} Tea?)
 /send PATH [TEXT]   /save N PATH   /retry   /discard   (the messages that the server refused)
 /group TITLE USER...   /channel TITLE USER...   /join ID   /leave
-/add USER...   /remove USER   /role USER owner|admin|member   /title TEXT   /members
+/add USER...   /remove USER   /role USER owner|admin|member   /restrict USER [TIME|forever]   /title TEXT   /members
 /mute on|off   /block USER on|off   /online USER
 /report N spam|abuse|sexual|violence|illegal|other [TEXT]   (tells the operator about a message)
 /safety [USER]   /verify [USER]   /accept [USER]   (the keys of the other user, or of a member; needs --encrypted)
@@ -527,6 +527,12 @@ impl Terminal {
             "role" => {
                 let role = Role::parse(split(rest).1).ok_or("the role must be owner, admin or member")?;
                 self.client.role(self.chat().id(), &UserId::parse(first)?, role).await?.stored().await?;
+            }
+            "restrict" => {
+                let until = split(rest).1;
+                let parsed = MutedUntil::parse(until).ok_or("the time must be in RFC 3339, or forever");
+                let until = if until.is_empty() { None } else { Some(parsed?) };
+                self.client.restrict(self.chat().id(), &UserId::parse(first)?, until).await?.stored().await?;
             }
             "title" => {
                 let info = Info { title: Some(Title::parse(rest)?), ..Info::default() };

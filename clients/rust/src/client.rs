@@ -23,10 +23,11 @@ use wire::{
     Action, AddRequest, AddResult, Ask, Attached, ChannelsRequest, ChannelsResult, ClientMsgId, Conversation,
     ConversationId, DeleteRequest, DeviceId, DeviceRequest, DeviceResult, DownloadRequest, DownloadResult, EditRequest,
     Emoji, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Info, JoinRequest, JoinResult, LeaveRequest,
-    LeaveResult, MediaId, MembersRequest, MembersResult, Message, Presence, PresenceRequest, PresenceResult,
-    ReactRequest, ReactionsRequest, ReactionsResult, ReadRequest, ReadResult, ReceiptsRequest, ReceiptsResult,
-    Registration, RemoveRequest, Reply, ReportRequest, ReportResult, Role, RoleRequest, SendResult, Seq, Settings,
-    SettingsResult, Side, Target, UpdateRequest, UserId, WatchRequest, WatchResult, body_fits,
+    LeaveResult, MediaId, MembersRequest, MembersResult, Message, MutedUntil, Presence, PresenceRequest,
+    PresenceResult, ReactRequest, ReactionsRequest, ReactionsResult, ReadRequest, ReadResult, ReceiptsRequest,
+    ReceiptsResult, Registration, RemoveRequest, Reply, ReportRequest, ReportResult, RestrictRequest, Role,
+    RoleRequest, SendResult, Seq, Settings, SettingsResult, Side, Target, UpdateRequest, UserId, WatchRequest,
+    WatchResult, body_fits,
 };
 
 #[cfg(feature = "media")]
@@ -403,6 +404,21 @@ impl Client {
         }
         let (conversation_id, user_id) = (conversation_id.clone(), user_id.clone());
         self.request(|client_msg_id| RoleRequest { conversation_id, client_msg_id, user_id, role }).await
+    }
+
+    /// Lets a member of a group or channel only read until a time, through the outbox, as [`add`](Self::add) does. With
+    /// `None`, the restriction ends.
+    ///
+    /// # Errors
+    /// As those of [`create`](Self::create).
+    pub async fn restrict(
+        &self,
+        conversation_id: &ConversationId,
+        user_id: &UserId,
+        until: Option<MutedUntil>,
+    ) -> Result<Sent, Error> {
+        let (conversation_id, user_id) = (conversation_id.clone(), user_id.clone());
+        self.request(|client_msg_id| RestrictRequest { conversation_id, client_msg_id, user_id, until }).await
     }
 
     /// Changes a group's title and its rules for members through the outbox, as [`add`](Self::add) does. A field that

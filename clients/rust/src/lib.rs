@@ -99,8 +99,8 @@ pub use wire::{
     InvalidId, JoinBy, JoinResult, Kind, LastMessage, LeaveRequest, LeaveResult, Media, MediaId, Member, MembersResult,
     Message, MessageId, MimeType, MutedUntil, NotAdded, Platform, Presence, PresenceResult, Quiet, ReactRequest,
     Reaction, ReactionsResult, Reactor, ReadResult, Receipt, ReceiptsResult, Registration, RemoveRequest, ReportReason,
-    ReportRequest, ReportResult, Role, RoleRequest, SendResult, Seq, Settings, Side, System, Target, Thumbhash,
-    Timestamp, Title, UpdateRequest, UserId, UserSettings, WatchResult, Waveform, When,
+    ReportRequest, ReportResult, RestrictRequest, Role, RoleRequest, SendResult, Seq, Settings, Side, System, Target,
+    Thumbhash, Timestamp, Title, UpdateRequest, UserId, UserSettings, WatchResult, Waveform, When,
 };
 
 /// The README's example, so that it compiles.

@@ -195,7 +195,7 @@ fn sealing(key: &str, value: Option<Vec<u8>>) -> Write {
 fn members(users: &[&str]) -> Write {
     let member = |user: &&str| {
         let user_id = UserId::parse(user).unwrap();
-        GroupMember { user_id, role: Role::Admin, joined_seq: seq(2) }
+        GroupMember { user_id, role: Role::Admin, joined_seq: seq(2), restricted_until: None }
     };
     Write::Members { conversation_id: id("gr_xy"), members: users.iter().map(member).collect() }
 }

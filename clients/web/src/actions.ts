@@ -17,6 +17,7 @@ import {
   limits,
   type MembersResult,
   type Message,
+  type MutedUntil,
   type Presence,
   type PresenceResult,
   type ReactionsResult,
@@ -245,6 +246,14 @@ export class Actions {
    */
   role(conversation: string, user: string, role: Role): Promise<Sent> {
     return this.#request({ action: "role", conversation_id: conversation, user_id: user, role });
+  }
+
+  /**
+   * Lets a member of a group or a channel only read until then, or `forever`. With `null`, the restriction ends. Works
+   * otherwise as `edit`.
+   */
+  restrict(conversation: string, user: string, until: MutedUntil | null): Promise<Sent> {
+    return this.#request({ action: "restrict", conversation_id: conversation, user_id: user, until });
   }
 
   /** Changes what a group is called, and what its members may do: at least one of these. Otherwise as `edit`. */

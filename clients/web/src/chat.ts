@@ -11,6 +11,7 @@ import type {
   JoinResult,
   LeaveResult,
   MembersResult,
+  MutedUntil,
   ReactionsResult,
   ReadResult,
   ReceiptsResult,
@@ -168,6 +169,11 @@ export class Chat {
   /** Sets the role of a member. With `owner`, the user transfers the ownership. */
   role(userId: string, role: Role): Promise<Sent> {
     return this.#actions.role(this.id, userId, role);
+  }
+
+  /** Lets a member only read until then, or `forever`. With `null`, the restriction ends. */
+  restrict(userId: string, until: MutedUntil | null): Promise<Sent> {
+    return this.#actions.restrict(this.id, userId, until);
   }
 
   /** Changes the title, and what members may do. */

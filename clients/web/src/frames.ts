@@ -28,6 +28,7 @@ export type Request =
   | RemoveRequest
   | LeaveRequest
   | RoleRequest
+  | RestrictRequest
   | UpdateRequest
   | MembersRequest
   | ReceiptsRequest
@@ -184,7 +185,7 @@ export type SettingsRequest1 =
       user_id: UserId;
     };
 /**
- * How long a conversation is muted.
+ * How long a conversation is muted, or a member restricted.
  */
 export type MutedUntil = Timestamp | "forever";
 /**
@@ -440,6 +441,7 @@ export type ServerFrame =
   | RemoveReply
   | LeaveReply
   | RoleReply
+  | RestrictReply
   | UpdateReply
   | MembersReply
   | ReceiptsReply
@@ -511,6 +513,11 @@ export type System =
       user_id: UserId;
     }
   | {
+      event: "member.restricted";
+      until?: MutedUntil;
+      user_id: UserId;
+    }
+  | {
       /**
        * The members of a group who may do something.
        */
@@ -554,6 +561,10 @@ export type RemoveResult = SendResult;
  * The change is stored, as an entry.
  */
 export type RoleResult = SendResult;
+/**
+ * The change is stored, as an entry.
+ */
+export type RestrictResult = SendResult;
 /**
  * The change is stored, as an entry.
  */
@@ -1099,6 +1110,29 @@ export interface RoleRequest {
    * `owner` hands the group over: who does so is an admin from then on.
    */
   role: "owner" | "admin" | "member";
+  user_id: UserId;
+}
+/**
+ * Lets a member of a group or a channel only read until a time, or ends that.
+ */
+export interface RestrictRequest {
+  action: "restrict";
+  /**
+   * The idempotency key: unique per sender and conversation, across all actions.
+   */
+  client_msg_id: ClientMsgId;
+  /**
+   * A group or a channel.
+   */
+  conversation_id: ConversationId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  /**
+   * Until then the member only reads. `null` ends the restriction.
+   */
+  until: MutedUntil | null;
   user_id: UserId;
 }
 /**
@@ -1680,6 +1714,10 @@ export interface Conversation {
    */
   read_seq: number;
   /**
+   * Until then the member may only read.
+   */
+  restricted_until?: MutedUntil;
+  /**
    * The member's role. `none`: the user was removed or has left.
    */
   role?: "owner" | "admin" | "member" | "none";
@@ -2091,6 +2129,18 @@ export interface RoleReply {
   type: "reply";
 }
 /**
+ * The answer to `restrict`, if it succeeded.
+ */
+export interface RestrictReply {
+  action: "restrict";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: RestrictResult;
+  type: "reply";
+}
+/**
  * The answer to `update`, if it succeeded.
  */
 export interface UpdateReply {
@@ -2129,6 +2179,10 @@ export interface GroupMember {
    * The entry with which they joined.
    */
   joined_seq: number;
+  /**
+   * Until then the member may only read.
+   */
+  restricted_until?: MutedUntil;
   /**
    * The role of a member, which decides what the member may do.
    */
@@ -2282,6 +2336,10 @@ export interface Channel {
    * The member has read everything up to here.
    */
   read_seq: number;
+  /**
+   * Until then the member may only read.
+   */
+  restricted_until?: MutedUntil;
   /**
    * The member's role.
    */
@@ -2881,7 +2939,8 @@ export function isChannel(value: unknown): value is Channel {
     has(value, isInteger, "first_seq", "last_seq", "read_seq", "unread") &&
     mayHave(value, isLastMessage, "last_message") &&
     value.kind === "channel" &&
-    (value.muted_until === undefined || (isTimestamp(value.muted_until) || value.muted_until === "forever"));
+    (value.muted_until === undefined || (isTimestamp(value.muted_until) || value.muted_until === "forever")) &&
+    (value.restricted_until === undefined || (isTimestamp(value.restricted_until) || value.restricted_until === "forever"));
 }
 
 export function isChannelsResult(value: unknown): value is ChannelsResult {
@@ -2931,7 +2990,8 @@ export function isConversation(value: unknown): value is Conversation {
     has(value, isInteger, "delivered_seq", "last_seq", "read_seq", "unread") &&
     mayHave(value, isInteger, "epoch", "first_seq", "member_count", "mentions") &&
     has(value, isLastMessage, "last_message") &&
-    (value.muted_until === undefined || (isTimestamp(value.muted_until) || value.muted_until === "forever"));
+    (value.muted_until === undefined || (isTimestamp(value.muted_until) || value.muted_until === "forever")) &&
+    (value.restricted_until === undefined || (isTimestamp(value.restricted_until) || value.restricted_until === "forever"));
 }
 
 export function isConversationSettings(value: unknown): value is ConversationSettings {
@@ -2996,7 +3056,8 @@ export function isGroupInfoResult(value: unknown): value is GroupInfoResult {
 export function isGroupMember(value: unknown): value is GroupMember {
   return isObject(value) &&
     has(value, isInteger, "joined_seq") &&
-    has(value, isText, "role", "user_id");
+    has(value, isText, "role", "user_id") &&
+    (value.restricted_until === undefined || (isTimestamp(value.restricted_until) || value.restricted_until === "forever"));
 }
 
 export function isHistoryResult(value: unknown): value is HistoryResult {
@@ -3246,6 +3307,7 @@ export function isSystem(value: unknown): value is System {
     (value.event !== "members.added" || (has(value, listOf(isText), "members"))) &&
     (value.event !== "members.removed" || (has(value, listOf(isText), "members"))) &&
     (value.event !== "role.changed" || (has(value, isText, "role", "user_id"))) &&
+    (value.event !== "member.restricted" || (has(value, isText, "user_id") && (value.until === undefined || (isTimestamp(value.until) || value.until === "forever")))) &&
     (value.event !== "info.changed" || (mayHave(value, isText, "add", "history", "join", "post", "title")));
 }
 
@@ -3307,6 +3369,7 @@ export interface Results {
   remove: RemoveResult;
   leave: LeaveResult;
   role: RoleResult;
+  restrict: RestrictResult;
   update: UpdateResult;
   members: MembersResult;
   receipts: ReceiptsResult;
@@ -3341,6 +3404,7 @@ export const isResult: { [A in keyof Results]: (value: unknown) => value is Resu
   remove: isSendResult,
   leave: isLeaveResult,
   role: isSendResult,
+  restrict: isSendResult,
   update: isSendResult,
   members: isMembersResult,
   receipts: isReceiptsResult,

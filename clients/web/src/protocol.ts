@@ -243,6 +243,7 @@ const EVENTS: Record<System["event"], true> = {
   "members.removed": true,
   "member.left": true,
   "role.changed": true,
+  "member.restricted": true,
   "info.changed": true,
 };
 

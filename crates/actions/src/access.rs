@@ -3,7 +3,7 @@
 use domain::{ChannelRow, Encryption, Entry, Failure, Membership, RosterRow, Sight};
 use store::inbox::Standing;
 use store::{Store, channels, heads, inbox, roster};
-use wire::{ConversationId, ConversationKind, Kind, Refusal, Seq, Target, UserId};
+use wire::{ConversationId, ConversationKind, Kind, Refusal, Seq, Target, Timestamp, UserId};
 
 /// The user's own row, as it was read just now.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Access {
         user: &UserId,
         target: &Target,
         kind: &Kind,
-        encryption: Encryption,
+        (encryption, now): (Encryption, Timestamp),
     ) -> Result<(), Refusal> {
         let not_sealed = |problem: &str| Refusal::bad_request("kind", problem);
         let is_sealed = *kind == Kind::Sealed;
@@ -56,11 +56,17 @@ impl Access {
         }
         let standing = match self {
             Self::Direct(standing) => standing,
-            // The first keys of a group can be an upload.
-            Self::Group(_) if is_sealed => return self.first_seq().map(drop),
-            Self::Group(_) => return self.first_seq().and_then(|_| encryption.check_clear(user, 0)),
             Self::Channel(_) if is_sealed => return Err(not_sealed("must not be \"sealed\": this is a channel")),
-            Self::Channel(_) => return self.first_seq().map(drop),
+            Self::Group(own) => {
+                self.first_seq()?;
+                own.as_ref().map_or(Ok(()), |own| own.check_unrestricted(now))?;
+                // The first keys of a group can be an upload.
+                return if is_sealed { Ok(()) } else { encryption.check_clear(user, 0) };
+            }
+            Self::Channel(own) => {
+                self.first_seq()?;
+                return own.as_ref().map_or(Ok(()), |own| own.as_member().check_unrestricted(now));
+            }
         };
         // A service reads nothing.
         let is_to_service = match (target, &standing.membership) {

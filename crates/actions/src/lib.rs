@@ -252,6 +252,10 @@ impl Actions {
         change: GroupChange,
         conflicts: &mut u64,
     ) -> Result<Changed, Failure> {
+        if matches!(change, GroupChange::Restrict { .. }) && conversation_id.kind() == ConversationKind::Direct {
+            let problem = "must be the id of a group or a channel: block the user instead";
+            return Err(Refusal::bad_request("conversation_id", problem).into());
+        }
         let content = Content::Group(change);
         let draft = Draft::new(conversation_id, writer.user.clone(), client_msg_id, content);
         log::append(self, writer, draft, None, conflicts).await
@@ -376,7 +380,7 @@ impl Actions {
     ) -> Result<Vec<Delivered>, Failure> {
         let others = match conversation.kind() {
             ConversationKind::Direct => direct::told_of_typing(&self.store, user, conversation).await?,
-            ConversationKind::Group => group::told_of_typing(&self.store, user, conversation).await?,
+            ConversationKind::Group => group::told_of_typing(&self.store, user, conversation, self.now()).await?,
             ConversationKind::Channel => {
                 return Err(Refusal::bad_request("conversation_id", "must not be a channel").into());
             }
@@ -415,7 +419,7 @@ impl Actions {
         kind: &Kind,
     ) -> Result<(), Failure> {
         let encryption = self.limits.encryption;
-        access.check_upload(user, target, kind, encryption)?;
+        access.check_upload(user, target, kind, (encryption, self.now()))?;
         if let (Access::Group(_), Target::Conversation(id)) = (access, target)
             && *kind != Kind::Sealed
             && encryption.is_on()

@@ -9,7 +9,7 @@ use crate::entry::{Entry, Follows, MessageEntry};
 /// A user's rights, besides those on the user's own messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rights {
-    /// A block exists between the two users.
+    /// A block exists between the two users, or the member may only read.
     pub blocked: bool,
     /// The user may delete messages of other users.
     pub moderates: bool,

@@ -37,6 +37,8 @@ pub struct ChannelRow {
     pub marked_unread: bool,
     /// Another user added them.
     pub is_added: bool,
+    /// Until then they may only read.
+    pub restricted_until: Option<MutedUntil>,
 }
 
 impl ChannelRow {
@@ -47,7 +49,7 @@ impl ChannelRow {
             HistoryFrom::Joined => joined_seq.next(),
             HistoryFrom::All => Seq::FIRST,
         };
-        let row = RosterRow { user_id, role, joined_seq, from_seq, left_seq: None, leaves: 0 };
+        let row = RosterRow { from_seq, ..RosterRow::joined(user_id, role, joined_seq, head.rules.history) };
         let by = row.user_id.clone();
         Self { read_seq: joined_seq, ..Self::added(&row, head, joined_at, &by) }
     }
@@ -68,13 +70,14 @@ impl ChannelRow {
             muted_until: None,
             archived_counted: None,
             marked_unread: false,
+            restricted_until: None,
         }
     }
 
     /// As one of a roster, by which it is decided who may what.
     pub fn as_member(&self) -> RosterRow {
-        let Self { user_id, role, joined_seq, first_seq, .. } = self.clone();
-        RosterRow { user_id, role, joined_seq, from_seq: first_seq, left_seq: None, leaves: 0 }
+        let Self { user_id, role, joined_seq, first_seq: from_seq, restricted_until, .. } = self.clone();
+        RosterRow { user_id, role, joined_seq, from_seq, left_seq: None, leaves: 0, restricted_until }
     }
 
     /// Returns the number of unread messages, by the log head's count.
@@ -83,7 +86,7 @@ impl ChannelRow {
     }
 
     /// As the list of channels shows it. The line may be from before the member joined: then it is not theirs.
-    pub fn shown(self, head: &Head) -> Channel {
+    pub fn shown(self, head: &Head, now: Timestamp) -> Channel {
         let LastEntry { seq, sender_id, kind, preview, sent_at, deleted, system, .. } = head.line.clone();
         let last_message = LastMessage { seq, sender_id, kind, preview, sent_at, deleted, system };
         Channel {
@@ -104,6 +107,7 @@ impl ChannelRow {
             muted_until: self.muted_until,
             archived: self.archived_counted.is_some_and(|counted| counted >= head.counted),
             marked_unread: self.marked_unread,
+            restricted_until: self.restricted_until.filter(|until| until.is_after(now)),
         }
     }
 }
@@ -172,11 +176,11 @@ mod tests {
             let head = channel(history);
             let head = head.after(&post(&head, "ann"), None);
             let row = ChannelRow::joining(user("bob"), &head, Timestamp::from_millis(5));
-            let shown = row.clone().shown(&head);
+            let shown = row.clone().shown(&head, Timestamp::from_millis(9));
             assert_eq!((shown.first_seq.value(), shown.unread, shown.read_seq.value()), (first, 0, 2));
             assert_eq!(shown.last_message.is_some(), has_line);
             let next = head.after(&post(&head, "ann"), None);
-            let shown = row.shown(&next);
+            let shown = row.shown(&next, Timestamp::from_millis(9));
             assert_eq!((shown.unread, shown.last_seq.value(), shown.last_message.is_some()), (1, 3, true));
         }
     }
@@ -186,8 +190,8 @@ mod tests {
         let head = channel(HistoryFrom::All);
         let mut row = ChannelRow::joining(user("bob"), &head, Timestamp::from_millis(5));
         row.archived_counted = Some(head.counted);
-        assert!(row.clone().shown(&head).archived);
-        assert!(!row.shown(&head.after(&post(&head, "ann"), None)).archived);
+        assert!(row.clone().shown(&head, Timestamp::from_millis(9)).archived);
+        assert!(!row.shown(&head.after(&post(&head, "ann"), None), Timestamp::from_millis(9)).archived);
     }
 
     proptest! {

@@ -91,6 +91,9 @@ fn group_change_text(change: &GroupChange) -> String {
         GroupChange::Leave => "leave".to_owned(),
         GroupChange::Return => "return".to_owned(),
         GroupChange::Role { user, role } => format!("role {user} {}", role.as_str()),
+        GroupChange::Restrict { user, until } => {
+            format!("restrict {user} {}", until.map_or_else(|| "-".to_owned(), |until| until.to_string()))
+        }
         GroupChange::Update { info: Info { title, history, post, add, join } } => {
             let [post, add] = [post, add].map(|who| who.map_or("-", AllowedTo::as_str));
             let title = title.as_ref().map(|title| format!("\0{}", title.as_str())).unwrap_or_default();

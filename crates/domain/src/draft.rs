@@ -2,7 +2,7 @@
 
 use wire::{
     AllowedTo, Attached, Bytes, Carried, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Info, JoinBy, Kind,
-    MediaId, Role, SERVICE_DEFAULT, SealedMedia, Seq, Title, UserId,
+    MediaId, MutedUntil, Role, SERVICE_DEFAULT, SealedMedia, Seq, Title, UserId,
 };
 
 /// An entry that a sender wants to store. A draft has no `seq` yet.
@@ -105,6 +105,11 @@ pub enum GroupChange {
         user: UserId,
         role: Role,
     },
+    /// The member may only read until then.
+    Restrict {
+        user: UserId,
+        until: Option<MutedUntil>,
+    },
     Update {
         info: Info,
     },
@@ -161,6 +166,7 @@ impl Content {
                 | GroupChange::Leave
                 | GroupChange::Return
                 | GroupChange::Role { .. }
+                | GroupChange::Restrict { .. }
                 | GroupChange::Update { .. },
             )
             | Self::Message { .. }

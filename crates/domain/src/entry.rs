@@ -271,6 +271,7 @@ impl GroupChange {
             Self::Remove { user, .. } => System::MembersRemoved { members: vec![user] },
             Self::Leave => System::MemberLeft {},
             Self::Role { user, role } => System::RoleChanged { user_id: user, role },
+            Self::Restrict { user, until } => System::MemberRestricted { user_id: user, until },
             Self::Update { info } => info.into(),
         }
     }

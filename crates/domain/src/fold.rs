@@ -122,6 +122,8 @@ fn joined(
     let mark = if creates { seq } else { seq.previous() };
     let role = if creates { Role::Owner } else { Role::Member };
     let leaves = before.and_then(Membership::view).map_or(0, |view| view.leaves);
+    // A user who comes back by themselves stays restricted.
+    let restricted_until = before.and_then(Membership::view).filter(|_| is_own).and_then(|view| view.restricted_until);
     let history = system.and_then(|body| body.history).unwrap_or(HistoryFrom::Joined);
     let mut earlier = before.map(Membership::waiting).unwrap_or_default();
     earlier.truncate(EARLIER_TIMES_MAX);
@@ -136,6 +138,7 @@ fn joined(
             news: None,
             mentioned_seq: None,
             leaves: if is_own { 0 } else { leaves },
+            restricted_until,
             earlier,
             moved_by: None,
             group: None,
@@ -188,7 +191,7 @@ fn step(row: &mut Membership, logged: &Logged, at: Timestamp) {
             Body::Message(_) | Body::Delete { .. } | Body::Reaction { .. } | Body::Commit(_) | Body::Other { .. } => {}
         }
     }
-    note_role(row, logged);
+    note_own(row, logged);
     if is_own {
         let reads_all = matches!(logged, Logged::Entry(entry) if entry.read_all);
         row.marks = row.marks.with_own(end, row.end.seq, reads_all);
@@ -257,7 +260,7 @@ pub fn names(mentions: &[UserId], user: &UserId) -> bool {
     mentions.iter().any(|id| id == user || *id == EVERYBODY)
 }
 
-fn note_role(row: &mut Membership, logged: &Logged) {
+fn note_own(row: &mut Membership, logged: &Logged) {
     let With::Group(view) = &mut row.with else { return };
     if let Some(System::RoleChanged { user_id, role }) = logged.system() {
         let gives = matches!(logged, Logged::Entry(entry) if entry.sender_id == row.user_id) && *role == Role::Owner;
@@ -266,6 +269,11 @@ fn note_role(row: &mut Membership, logged: &Logged) {
         } else if gives {
             view.role = Role::Admin;
         }
+    }
+    if let Some(System::MemberRestricted { user_id, until }) = logged.system()
+        && *user_id == row.user_id
+    {
+        view.restricted_until = *until;
     }
     if logged.is_the_end_for(&row.user_id) {
         (view.role, view.left_seq) = (Role::None, Some(logged.seq()));

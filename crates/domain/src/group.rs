@@ -7,7 +7,8 @@
 use serde::{Deserialize, Serialize};
 use wire::limits::GROUP_CHANGE_MEMBERS_MAX;
 use wire::{
-    AllowedTo, ConversationId, ConversationKind, HistoryFrom, NotAdded, Refusal, Role, Seq, System, Title, UserId,
+    AllowedTo, ConversationId, ConversationKind, HistoryFrom, MutedUntil, NotAdded, Refusal, Role, Seq, System,
+    Timestamp, Title, UserId,
 };
 
 use crate::draft::{Content, GroupChange, NewCommit, Rules};
@@ -46,6 +47,9 @@ pub struct RosterRow {
     pub left_seq: Option<Seq>,
     /// How often they left the group by themselves since they last came by themselves.
     pub leaves: u64,
+    /// Until then they may only read. A former member keeps it, for a return.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restricted_until: Option<MutedUntil>,
 }
 
 /// A user who is to be added, as the group or the channel knows them.
@@ -78,8 +82,9 @@ impl RosterRow {
 
     /// Returns the row of a user who is no member. Such a user may delete their own messages.
     pub fn of_author(user_id: UserId) -> Self {
-        let (role, end) = (Role::None, Seq::MAX);
-        Self { user_id, role, joined_seq: end, from_seq: end, left_seq: Some(end), leaves: 0 }
+        let end = Seq::MAX;
+        let left_seq = Some(end);
+        Self { role: Role::None, left_seq, ..Self::joined(user_id, Role::None, end, HistoryFrom::Joined) }
     }
 
     /// Returns the row of an operator, who is in no member list, sees everything and may delete any message.
@@ -88,7 +93,16 @@ impl RosterRow {
     }
 
     pub(crate) fn joined(user_id: UserId, role: Role, seq: Seq, history: HistoryFrom) -> Self {
-        Self { user_id, role, joined_seq: seq, from_seq: first_seq(history, seq), left_seq: None, leaves: 0 }
+        let from_seq = first_seq(history, seq);
+        Self { user_id, role, joined_seq: seq, from_seq, left_seq: None, leaves: 0, restricted_until: None }
+    }
+
+    /// Checks whether the member may do more than read at this time.
+    ///
+    /// # Errors
+    /// `forbidden`
+    pub fn check_unrestricted(&self, at: Timestamp) -> Result<(), Refusal> {
+        if self.restricted_until.is_some_and(|until| until.is_after(at)) { Err(Refusal::Forbidden) } else { Ok(()) }
     }
 }
 
@@ -209,7 +223,9 @@ impl GroupChange {
     pub fn subjects(&self) -> &[UserId] {
         match self {
             Self::Add { members, .. } => members,
-            Self::Remove { user, .. } | Self::Role { user, .. } => std::slice::from_ref(user),
+            Self::Remove { user, .. } | Self::Role { user, .. } | Self::Restrict { user, .. } => {
+                std::slice::from_ref(user)
+            }
             Self::Create { .. } | Self::Leave | Self::Return | Self::Update { .. } => &[],
         }
     }
@@ -220,7 +236,12 @@ impl GroupChange {
         match self {
             Self::Create { members, .. } => members.iter().filter(|user| *user != creator).cloned().collect(),
             Self::Add { members, .. } => members.iter().filter(|user| !is_member(user)).cloned().collect(),
-            Self::Remove { .. } | Self::Leave | Self::Return | Self::Role { .. } | Self::Update { .. } => vec![],
+            Self::Remove { .. }
+            | Self::Leave
+            | Self::Return
+            | Self::Role { .. }
+            | Self::Restrict { .. }
+            | Self::Update { .. } => vec![],
         }
     }
 
@@ -302,6 +323,7 @@ impl GroupChange {
                 }
                 (System::RoleChanged { user_id: user.clone(), role: *role }, roster)
             }
+            Self::Restrict { until, .. } => restrict(own, subject, *until, place.sent_at)?,
             Self::Update { info } => {
                 permitted(moderates(own.role))?;
                 if let Some(title) = &info.title {
@@ -339,15 +361,37 @@ impl GroupChange {
         let joined = |user: &UserId| RosterRow::joined(user.clone(), Role::Member, place.seq, head.rules.history);
         match self {
             Self::Return if own.is_member() => Ok(vec![]),
-            Self::Return => Ok(vec![joined(&own.user_id)]),
+            Self::Return => {
+                let restricted_until = own.restricted_until;
+                Ok(vec![RosterRow { restricted_until, ..joined(&own.user_id) }])
+            }
             _ if !head.may_add(own.role) => Err(Refusal::Forbidden),
             _ => {
+                own.check_unrestricted(place.sent_at)?;
                 let joining = newcomers.iter().filter(|newcomer| newcomer.barred(own.role).is_none());
                 let row = |newcomer: &Newcomer| RosterRow { leaves: newcomer.leaves, ..joined(&newcomer.user_id) };
                 Ok(joining.map(row).collect())
             }
         }
     }
+}
+
+/// Decides a restriction, which `own` may set for the same users as a removal.
+fn restrict<'a>(
+    own: &RosterRow,
+    subject: impl FnOnce() -> Result<&'a RosterRow, Refusal>,
+    until: Option<MutedUntil>,
+    at: Timestamp,
+) -> Result<(System, Vec<RosterRow>), Refusal> {
+    if until.is_some_and(|until| !until.is_after(at)) {
+        return Err(Refusal::bad_request("until", "must be a time to come, \"forever\" or null"));
+    }
+    let row = subject()?;
+    if row.user_id == own.user_id || !may_remove(own.role, row.role) {
+        return Err(Refusal::Forbidden);
+    }
+    let system = System::MemberRestricted { user_id: row.user_id.clone(), until };
+    Ok((system, vec![RosterRow { restricted_until: until, ..row.clone() }]))
 }
 
 fn may_remove(own: Role, other: Role) -> bool {
@@ -399,7 +443,12 @@ impl GroupChange {
     pub fn keys(&self) -> Option<&NewCommit> {
         match self {
             Self::Add { keys, .. } | Self::Remove { keys, .. } => keys.as_deref(),
-            Self::Create { .. } | Self::Leave | Self::Return | Self::Role { .. } | Self::Update { .. } => None,
+            Self::Create { .. }
+            | Self::Leave
+            | Self::Return
+            | Self::Role { .. }
+            | Self::Restrict { .. }
+            | Self::Update { .. } => None,
         }
     }
 
@@ -522,6 +571,7 @@ pub(crate) mod tests {
         let add = GroupChange::Add { members: vec![user("new")], keys: None };
         let remove = |id: &str| GroupChange::Remove { user: user(id), keys: None };
         let role = |id: &str, role| GroupChange::Role { user: user(id), role };
+        let restrict = |id: &str| GroupChange::Restrict { user: user(id), until: Some(MutedUntil::Forever) };
         let update = GroupChange::Update { info: Info { title: Some(title()), ..Info::default() } };
         for (rules, change, may) in [
             (open, add.clone(), ["olga", "ann", "max"].as_slice()),
@@ -529,6 +579,9 @@ pub(crate) mod tests {
             (open, remove("mia"), &["olga", "ann"]),
             (open, remove("abe"), &["olga"]),
             (open, remove("olga"), &[]),
+            (open, restrict("mia"), &["olga", "ann"]),
+            (open, restrict("abe"), &["olga"]),
+            (open, restrict("olga"), &[]),
             (open, role("mia", Role::Admin), &["olga"]),
             (open, role("abe", Role::Owner), &["olga"]),
             (open, role("olga", Role::Member), &[]),
@@ -554,6 +607,7 @@ pub(crate) mod tests {
         for change in [
             GroupChange::Remove { user: user("nobody"), keys: None },
             GroupChange::Role { user: user("nobody"), role: Role::Admin },
+            GroupChange::Restrict { user: user("nobody"), until: None },
         ] {
             assert_eq!(decide(Rules::default(), "max", &change), Err(Refusal::Gone));
         }
@@ -563,6 +617,22 @@ pub(crate) mod tests {
         assert_eq!(decide(closed, "max", &three), Err(Refusal::Forbidden));
         let known = GroupChange::Add { members: ["mia", "max"].map(user).to_vec(), keys: None };
         assert_eq!(decide(Rules::default(), "olga", &known), Ok(None));
+    }
+
+    #[test]
+    fn a_restriction_lasts_until_its_time_and_none_adds_meanwhile() {
+        let at = |millis| Some(MutedUntil::At(Timestamp::from_millis(millis)));
+        let restrict = |until| decide(Rules::default(), "ann", &GroupChange::Restrict { user: user("mia"), until });
+        let past = Refusal::bad_request("until", "must be a time to come, \"forever\" or null");
+        assert_eq!(restrict(at(1)), Err(past), "the time of its entry");
+        let row = restrict(at(2)).unwrap().unwrap().roster.remove(0);
+        let check = |millis| row.check_unrestricted(Timestamp::from_millis(millis));
+        assert_eq!([check(1), check(2)], [Err(Refusal::Forbidden), Ok(())]);
+        let (head, _) = group(Rules::default());
+        let add = GroupChange::Add { members: vec![user("x")], keys: None };
+        let added = |row: &RosterRow| add.decide(&head, row, (&[], &[Newcomer::of(user("x"))]), &place(2), 9).is_ok();
+        let lifted = restrict(None).unwrap().unwrap().roster.remove(0);
+        assert_eq!((added(&row), added(&lifted)), (false, true));
     }
 
     #[test]

@@ -74,6 +74,8 @@ pub struct View {
     pub mentioned_seq: Option<Seq>,
     /// How often the member left by themselves since they last came by themselves.
     pub leaves: u64,
+    /// Until then the member may only read. A former member keeps it, for a return.
+    pub restricted_until: Option<MutedUntil>,
     /// For each earlier membership with pending entries at the next join: the first and last of them, in order.
     pub earlier: Vec<(Seq, Seq)>,
     /// The stream record for which `fanout` moved the row last; `None` for another run.
@@ -433,10 +435,10 @@ fn raised(before: &Marks, last: Seq, delivered_seq: Seq, read_seq: Seq, unread: 
     Marks { delivered_seq, read_seq, unread, mentions, pending_from }
 }
 
-/// The row as the chat list shows it.
-impl From<Membership> for wire::Conversation {
-    fn from(row: Membership) -> Self {
-        let Membership { conversation_id, with, end, last, marks, settings, epoch, .. } = row;
+impl Membership {
+    /// Returns the row as the chat list shows it at this time.
+    pub fn shown(self, now: Timestamp) -> wire::Conversation {
+        let Membership { conversation_id, with, end, last, marks, settings, epoch, .. } = self;
         let MemberSettings { muted_until, mute_mentions, archived, marked_unread, blocked } = settings;
         let LastEntry { seq, sender_id, kind, preview, sent_at, deleted, system, .. } = last;
         let (peer_id, view) = match with {
@@ -446,8 +448,10 @@ impl From<Membership> for wire::Conversation {
         let group = view.as_ref().and_then(|view| view.group.clone());
         let rules = view.as_ref().and_then(|view| view.rules);
         let of_view = view.as_ref();
+        let member = of_view.filter(|view| view.left_seq.is_none());
+        let restricted_until = member.and_then(|view| view.restricted_until);
         let is_encrypted = epoch > 0 || of_view.is_some_and(|view| view.encrypted);
-        Self {
+        wire::Conversation {
             conversation_id,
             kind: if of_view.is_some() { ConversationKind::Group } else { ConversationKind::Direct },
             peer_id,
@@ -468,6 +472,7 @@ impl From<Membership> for wire::Conversation {
             mute_mentions,
             archived,
             marked_unread,
+            restricted_until: restricted_until.filter(|until| until.is_after(now)),
             blocked,
             encrypted: is_encrypted,
             epoch: is_encrypted.then_some(epoch),
@@ -559,7 +564,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_chat_list_shows_what_the_protocol_says() {
-        insta::assert_snapshot!(serde_json::to_string(&wire::Conversation::from(row(3, 2, 1, 2, Some(3)))).unwrap(), @r#"{"conversation_id":"dm_x","kind":"direct","peer_id":"bob","last_message":{"seq":3,"sender_id":"bob","kind":"text","preview":"hi","sent_at":"1970-01-01T00:16:40.000Z"},"unread":2,"delivered_seq":2,"read_seq":1,"last_seq":3}"#);
+        insta::assert_snapshot!(serde_json::to_string(&row(3, 2, 1, 2, Some(3)).shown(Timestamp::from_millis(0))).unwrap(), @r#"{"conversation_id":"dm_x","kind":"direct","peer_id":"bob","last_message":{"seq":3,"sender_id":"bob","kind":"text","preview":"hi","sent_at":"1970-01-01T00:16:40.000Z"},"unread":2,"delivered_seq":2,"read_seq":1,"last_seq":3}"#);
     }
 
     #[test]
@@ -567,7 +572,7 @@ pub(crate) mod tests {
         let mut row = row(3, 2, 1, 2, Some(3));
         row.end = End { seq: seq(5), sent_at: Timestamp::from_millis(2_000_000) };
         row.last.deleted = true;
-        let shown = wire::Conversation::from(row.clone());
+        let shown = row.clone().shown(Timestamp::from_millis(0));
         assert_eq!((shown.last_seq.value(), shown.last_message.seq.value()), (5, 3));
         assert!(shown.last_message.deleted);
         // Behind the line is something to acknowledge, and to read.
@@ -639,6 +644,7 @@ pub(crate) mod tests {
             news: None,
             mentioned_seq: Some(seq(3)),
             leaves: 0,
+            restricted_until: None,
             earlier: vec![],
             moved_by: None,
             group: None,

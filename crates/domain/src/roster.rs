@@ -39,6 +39,9 @@ impl LoggedRoster {
                     self.give(sender, Role::Admin);
                 }
             }
+            Some(System::MemberRestricted { user_id, until }) => {
+                self.rows.entry(user_id.clone()).and_modify(|row| row.restricted_until = *until);
+            }
             Some(System::Later(_)) => self.unknown += 1,
             Some(System::InfoChanged { .. }) | None => {}
         }
@@ -59,7 +62,13 @@ impl LoggedRoster {
             let role = if owner == Some(user) { Role::Owner } else { Role::Member };
             let is_own = entry.sender_id == *user;
             let leaves = self.rows.get(user).filter(|_| !is_own).map_or(0, |row| row.leaves);
-            let row = RosterRow { leaves, ..RosterRow::joined(user.clone(), role, entry.place.seq, history) };
+            // A user who comes back by themselves stays restricted.
+            let restricted_until = self.rows.get(user).filter(|_| is_own).and_then(|row| row.restricted_until);
+            let row = RosterRow {
+                leaves,
+                restricted_until,
+                ..RosterRow::joined(user.clone(), role, entry.place.seq, history)
+            };
             self.rows.insert(user.clone(), row);
         }
     }
@@ -79,7 +88,7 @@ impl LoggedRoster {
 
 #[cfg(test)]
 mod tests {
-    use wire::{ClientMsgId, ConversationId, Timestamp, Title};
+    use wire::{ClientMsgId, ConversationId, MutedUntil, Timestamp, Title};
 
     use super::*;
     use crate::draft::{Content, Draft, GroupChange, Rules};
@@ -93,6 +102,7 @@ mod tests {
         let all = Rules { history: HistoryFrom::All, ..Rules::default() };
         let (title, members) = (Title::parse("Trip").unwrap(), ["max", "mia"].map(user).to_vec());
         let create = GroupChange::Create { title, members: members.clone(), rules: all, encrypted: false };
+        let restrict = |who| GroupChange::Restrict { user: user(who), until: Some(MutedUntil::Forever) };
         let changes = [
             ("olga", create),
             ("max", GroupChange::Add { members: ["ann", "mia"].map(user).to_vec(), keys: None }),
@@ -103,8 +113,11 @@ mod tests {
             ("max", GroupChange::Add { members: vec![user("mia")], keys: None }),
             ("max", GroupChange::Leave),
             ("ann", GroupChange::Add { members: vec![user("max")], keys: None }),
+            ("ann", restrict("max")),
             ("max", GroupChange::Leave),
             ("max", GroupChange::Return),
+            ("max", GroupChange::Leave),
+            ("ann", GroupChange::Add { members: vec![user("max")], keys: None }),
         ];
         let (mut written, mut logged) = (BTreeMap::<UserId, RosterRow>::new(), LoggedRoster::default());
         let (mut end, mut head) = (None, None);

@@ -43,6 +43,7 @@ impl Seal {
                     System::Created { .. }
                     | System::MembersAdded { .. }
                     | System::RoleChanged { .. }
+                    | System::MemberRestricted { .. }
                     | System::InfoChanged { .. }
                     | System::Later(_) => &[],
                 };

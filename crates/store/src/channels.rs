@@ -15,12 +15,12 @@ use aws_sdk_dynamodb::types::{
 };
 use domain::{ChannelRow, Head, Place, RosterRow};
 use futures_util::future::try_join_all;
-use wire::{ConversationId, ConversationSettings, Role, Seq, Timestamp, UserId};
+use wire::{ConversationId, ConversationSettings, MutedUntil, Role, Seq, Timestamp, UserId};
 
 use crate::error::CallResult as _;
 use crate::inbox::{MemberRows, get_item, key, member_rows, muted_until, row};
 use crate::item::{Item, Reader, VERSION, Value, number, readable, text, version};
-use crate::roster::role;
+use crate::roster::{restricted_until, role};
 use crate::settings::{self, Set};
 use crate::transaction::{Outcome, delete, put, update};
 use crate::{Error, Store, batch, roster, transaction};
@@ -30,6 +30,8 @@ const IS_MEMBER: &str = "attribute_exists(read_counted)";
 const IS_NONE: &str = "attribute_not_exists(read_counted)";
 /// Which row of the directory is not of a user whom an admin removed.
 const NOT_REMOVED: &str = "attribute_not_exists(removed_seq)";
+/// Which of these rows is not of a user who left while an admin had restricted them.
+const NOT_RESTRICTED: &str = "attribute_not_exists(restricted_until)";
 
 /// The user's row, if they are a member.
 pub async fn get(store: &Store, user: &UserId, channel: &ConversationId) -> Result<Option<ChannelRow>, Error> {
@@ -109,6 +111,8 @@ pub enum Joined {
     Done,
     /// An admin removed them.
     Removed,
+    /// The user left while an admin had restricted them until then, and the row lacks that.
+    Restricted(MutedUntil),
     /// Another write was under way.
     Busy,
 }
@@ -118,17 +122,31 @@ pub async fn join(store: &Store, row: &ChannelRow) -> Result<Joined, Error> {
     let listed = Put::builder()
         .table_name(&store.tables.members)
         .set_item(Some(listed_item(&row.conversation_id, &row.user_id, row.joined_at)))
-        .condition_expression(NOT_REMOVED);
+        .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+    let listed = match row.restricted_until {
+        None => listed.condition_expression(format!("{NOT_REMOVED} AND {NOT_RESTRICTED}")),
+        Some(until) => listed
+            .condition_expression("restricted_until = :until")
+            .expression_attribute_values(":until", text(until.to_string())),
+    };
     let member =
         Put::builder().table_name(&store.tables.inbox).set_item(Some(row_item(row))).condition_expression(IS_NONE);
     let writes = [put(listed), put(member)].into_iter().collect();
     match transaction::write(store, &store.tables.inbox, writes).await? {
         Outcome::Written => Ok(Joined::Done),
-        Outcome::Cancelled(cancelled) if cancelled.refused(0).is_some() => Ok(Joined::Removed),
         // Another one of the user's devices was faster, or a member who added them.
         Outcome::Cancelled(cancelled) if cancelled.refused(1).is_some() => Ok(Joined::Done),
-        Outcome::Cancelled(cancelled) if cancelled.is_conflict() => Ok(Joined::Busy),
-        Outcome::Cancelled(cancelled) => Err(cancelled.into()),
+        Outcome::Cancelled(cancelled) => {
+            let Some(refused) = cancelled.refused(0) else {
+                return if cancelled.is_conflict() { Ok(Joined::Busy) } else { Err(cancelled.into()) };
+            };
+            let item = refused.item().cloned().unwrap_or_default();
+            if item.contains_key("removed_seq") {
+                return Ok(Joined::Removed);
+            }
+            let until = restricted_until(&Reader { item: &item, table: &store.tables.members })?;
+            Ok(until.filter(|_| row.restricted_until.is_none()).map_or(Joined::Busy, Joined::Restricted))
+        }
     }
 }
 
@@ -218,17 +236,45 @@ pub enum Left {
     NotMember,
     /// The user is the owner, who can't leave.
     Owner,
+    /// An admin has restricted the user until then, which must outlive the membership.
+    Restricted(MutedUntil),
     /// Another write was under way.
     Busy,
 }
 
-/// Ends a membership, but the owner's.
+/// Ends a membership, but the owner's and a restricted member's.
 pub async fn leave(store: &Store, user: &UserId, channel: &ConversationId) -> Result<Left, Error> {
-    let is_member = format!("{IS_MEMBER} AND member_role <> :owner");
+    let is_member = format!("{IS_MEMBER} AND member_role <> :owner AND {NOT_RESTRICTED}");
     end(store, user, channel, |delete| {
         delete.condition_expression(is_member).expression_attribute_values(":owner", text(Role::Owner.as_str()))
     })
     .await
+}
+
+/// Ends the membership of a user whom an admin has restricted until then. The directory's row stays for a later join.
+/// Returns `false` if another write came between.
+pub async fn leave_restricted(
+    store: &Store,
+    user: &UserId,
+    channel: &ConversationId,
+    until: MutedUntil,
+) -> Result<bool, Error> {
+    let table = &store.tables.inbox;
+    let member = Delete::builder()
+        .table_name(table)
+        .set_key(Some(key(user, channel)))
+        .condition_expression(format!("{IS_MEMBER} AND restricted_until = :until"))
+        .expression_attribute_values(":until", text(until.to_string()));
+    let kept = Put::builder()
+        .table_name(&store.tables.members)
+        .set_item(Some(roster::key(channel, user)))
+        .item("restricted_until", text(until.to_string()))
+        .item(VERSION, version());
+    match transaction::write(store, table, [delete(member), put(kept)].into_iter().collect()).await? {
+        Outcome::Written => Ok(true),
+        Outcome::Cancelled(cancelled) if cancelled.is_lost() => Ok(false),
+        Outcome::Cancelled(cancelled) => Err(cancelled.into()),
+    }
 }
 
 /// Ends a membership, the owner's too.
@@ -256,7 +302,12 @@ async fn end(
     };
     match error.as_service_error() {
         Some(DeleteItemError::ConditionalCheckFailedException(refused)) => {
-            Ok(if refused.item().is_some() { Left::Owner } else { Left::NotMember })
+            let Some(item) = refused.item() else { return Ok(Left::NotMember) };
+            let row = read(table, item)?;
+            Ok(match row.restricted_until {
+                Some(until) if row.role != Role::Owner => Left::Restricted(until),
+                _ => Left::Owner,
+            })
         }
         Some(DeleteItemError::TransactionConflictException(_)) => Ok(Left::Busy),
         _ => Err(Error::call("DeleteItem", table, error)),
@@ -358,14 +409,17 @@ pub(crate) fn row_write(
         let row = ChannelRow::added(member, head, place.sent_at, by);
         return put(Put::builder().table_name(table).set_item(Some(row_item(&row))).condition_expression(IS_NONE));
     }
-    update(
-        Update::builder()
-            .table_name(table)
-            .set_key(Some(key))
-            .update_expression("SET member_role = :role")
-            .condition_expression(IS_MEMBER)
-            .expression_attribute_values(":role", text(member.role.as_str())),
-    )
+    let write = Update::builder()
+        .table_name(table)
+        .set_key(Some(key))
+        .condition_expression(IS_MEMBER)
+        .expression_attribute_values(":role", text(member.role.as_str()));
+    update(match member.restricted_until {
+        None => write.update_expression("SET member_role = :role REMOVE restricted_until"),
+        Some(until) => write
+            .update_expression("SET member_role = :role, restricted_until = :until")
+            .expression_attribute_values(":until", text(until.to_string())),
+    })
 }
 
 fn row_item(row: &ChannelRow) -> Item {
@@ -380,6 +434,7 @@ fn row_item(row: &ChannelRow) -> Item {
         (VERSION, version()),
     ];
     item.extend(attributes.map(|(name, value)| (name.to_owned(), value)));
+    item.extend(row.restricted_until.map(|until| ("restricted_until".to_owned(), text(until.to_string()))));
     item.extend(row.is_added.then(|| ("is_added".to_owned(), AttributeValue::Bool(true))));
     item
 }
@@ -400,5 +455,6 @@ fn read(table: &str, item: &Item) -> Result<ChannelRow, Error> {
         archived_counted: row.optional("archived_counted", Reader::count)?,
         marked_unread: row.flag("marked_unread")?,
         is_added: row.flag("is_added")?,
+        restricted_until: restricted_until(&row)?,
     })
 }

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::builders::PutBuilder;
 use aws_sdk_dynamodb::types::{Delete, Put};
 use domain::{Head, RosterRow};
-use wire::{ConversationId, Role, Seq, UserId};
+use wire::{ConversationId, MutedUntil, Role, Seq, UserId};
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, VERSION, number, readable, text, version};
@@ -165,7 +165,7 @@ pub(crate) fn key(conversation: &ConversationId, user: &UserId) -> Item {
 
 /// Returns the write of a row. The write needs no condition: its transaction also has a conditional write of the head.
 pub(crate) fn row_put(store: &Store, conversation: &ConversationId, row: &RosterRow) -> PutBuilder {
-    let RosterRow { user_id, role, joined_seq, from_seq, left_seq, leaves } = row;
+    let RosterRow { user_id, role, joined_seq, from_seq, left_seq, leaves, restricted_until } = row;
     let put = Put::builder()
         .table_name(&store.tables.members)
         .set_item(Some(key(conversation, user_id)))
@@ -173,7 +173,11 @@ pub(crate) fn row_put(store: &Store, conversation: &ConversationId, row: &Roster
         .item("joined_seq", number(joined_seq))
         .item("from_seq", number(from_seq))
         .item(VERSION, version());
-    let optional = [("left_seq", left_seq.map(number)), ("leaves", (*leaves > 0).then(|| number(leaves)))];
+    let optional = [
+        ("left_seq", left_seq.map(number)),
+        ("leaves", (*leaves > 0).then(|| number(leaves))),
+        ("restricted_until", restricted_until.map(|until| text(until.to_string()))),
+    ];
     optional.into_iter().fold(put, |put, (name, value)| match value {
         None => put,
         Some(value) => put.item(name, value),
@@ -189,7 +193,14 @@ fn read(table: &str, item: &Item) -> Result<RosterRow, Error> {
         from_seq: row.seq("from_seq")?,
         left_seq: row.optional("left_seq", Reader::seq)?,
         leaves: row.optional("leaves", Reader::count)?.unwrap_or_default(),
+        restricted_until: restricted_until(&row)?,
     })
+}
+
+/// A later version may know other ways to restrict: this one then takes the member for restricted.
+pub(crate) fn restricted_until(row: &Reader) -> Result<Option<MutedUntil>, Error> {
+    let text = row.optional("restricted_until", Reader::text)?;
+    Ok(text.map(|text| MutedUntil::parse(text).unwrap_or(MutedUntil::Forever)))
 }
 
 /// A role of a later version may do at least as much as a member.

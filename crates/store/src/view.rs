@@ -5,7 +5,7 @@ use wire::Seq;
 
 use crate::Error;
 use crate::item::{Item, Reader};
-use crate::roster::role;
+use crate::roster::{restricted_until, role};
 
 /// Reports attributes that only a group's row has.
 pub(crate) fn is_of_group(item: &Item) -> bool {
@@ -26,6 +26,7 @@ pub(crate) fn view(row: &Reader) -> Result<View, Error> {
         news: row.optional("news_seq", news)?,
         mentioned_seq: row.optional("mentioned_seq", Reader::seq)?,
         leaves: row.optional("leaves", Reader::count)?.unwrap_or_default(),
+        restricted_until: restricted_until(row)?,
         earlier: row.optional("earlier", Reader::text)?.map(earlier).unwrap_or_default(),
         moved_by: row.optional("moved_by", Reader::count)?,
         group: None,

@@ -50,8 +50,7 @@ pub async fn advance(store: &Store, before: Option<&Membership>, after: &Members
     let mut sets = vec!["v = if_not_exists(v, :v)".to_owned()];
     let mut write = row(store, &after.user_id, &after.conversation_id).expression_attribute_values(":v", version());
     let mut removes = vec![];
-    let is_silent = after.last.seq != after.end.seq;
-    let news = view.news;
+    let (is_silent, news) = (after.last.seq != after.end.seq, view.news);
     let silent = |value| if is_silent { Value::Set(value) } else { Value::Left };
     for (name, value) in [
         ("last_seq", Value::Set(number(after.end.seq))),
@@ -75,6 +74,7 @@ pub async fn advance(store: &Store, before: Option<&Membership>, after: &Members
         ("deleted_seq", Value::of(news.filter(|news| news.deleted).map(|news| number(news.seq)))),
         ("mentioned_seq", Value::of(view.mentioned_seq.map(number))),
         ("leaves", Value::of((view.leaves > 0).then(|| number(view.leaves)))),
+        ("restricted_until", Value::of(view.restricted_until.map(|until| text(until.to_string())))),
         ("earlier", Value::of(earlier_text(&after.owed()).map(text))),
         ("moved_by", Value::of(view.moved_by.map(number))),
         ("notified_seq", Value::of(after.notified_seq.map(number))),

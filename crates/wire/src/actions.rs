@@ -35,6 +35,7 @@ mod receipts;
 mod remove;
 mod remove_keys;
 mod report;
+mod restrict;
 mod role;
 mod send;
 mod settings;
@@ -73,6 +74,7 @@ pub use receipts::*;
 pub use remove::*;
 pub use remove_keys::*;
 pub use report::*;
+pub use restrict::*;
 pub use role::*;
 pub use send::*;
 pub use settings::*;
@@ -246,6 +248,9 @@ registry! {
     /// Says what a member of a group may do.
     "role": Role(RoleRequest) -> RoleResult, in "group",
         like r#"{"action":"role","id":"r1","conversation_id":"gr_x","client_msg_id":"c5","user_id":"bob","role":"admin"}"#;
+    /// Lets a member of a group or a channel only read until a time, or ends that.
+    "restrict": Restrict(RestrictRequest) -> RestrictResult, in "group",
+        like r#"{"action":"restrict","id":"r1","conversation_id":"gr_x","client_msg_id":"c7","user_id":"bob","until":"forever"}"#;
     /// Changes what a group is called, and what its members may do.
     "update": Update(UpdateRequest) -> UpdateResult, in "group",
         like r#"{"action":"update","id":"r1","conversation_id":"gr_x","client_msg_id":"c6","title":"Sea"}"#;
@@ -348,14 +353,16 @@ served! {
     "media": MediaAction { Upload(UploadRequest), Uploaded(UploadedRequest), Download(DownloadRequest), }
     "group": GroupAction {
         Create(CreateRequest), Add(AddRequest), Remove(RemoveRequest), Join(JoinRequest), Leave(LeaveRequest),
-        Role(RoleRequest), Update(UpdateRequest), Members(MembersRequest), Receipts(ReceiptsRequest),
+        Role(RoleRequest), Restrict(RestrictRequest), Update(UpdateRequest), Members(MembersRequest), Receipts(ReceiptsRequest),
         Reactions(ReactionsRequest),
     }
     "connect": ConnectAction {
         Presence(PresenceRequest), Typing(TypingRequest), Watch(WatchRequest), Unwatch(UnwatchRequest),
     }
     // For services, without a route.
-    "admin": ServiceAction { Send(SendRequest), Create(CreateRequest), Add(AddRequest), Remove(RemoveRequest), }
+    "admin": ServiceAction {
+        Send(SendRequest), Create(CreateRequest), Add(AddRequest), Remove(RemoveRequest), Restrict(RestrictRequest),
+    }
 }
 
 #[cfg(test)]

@@ -60,6 +60,9 @@ pub struct Conversation {
     /// The member has marked it as unread, whatever `unread` is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub marked_unread: bool,
+    /// Until then the member may only read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restricted_until: Option<MutedUntil>,
     /// The member has blocked `peer_id`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub blocked: bool,
@@ -111,6 +114,9 @@ pub struct Channel {
     /// The member has marked it as unread, whatever `unread` is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub marked_unread: bool,
+    /// Until then the member may only read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restricted_until: Option<MutedUntil>,
 }
 
 /// The newest message of a conversation, shortened: of its entries the last one that counts.

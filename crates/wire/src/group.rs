@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::actions::MutedUntil;
 use crate::ids::{InvalidId, UserId};
 use crate::limits::{TITLE_BYTES_MAX, TITLE_CHARS_MAX};
 use crate::text::{breaks_out, is_visible};
@@ -118,6 +119,13 @@ pub enum System {
     /// The role of `user_id` changed. If `role` is `owner`, the former owner is an admin from then on.
     #[serde(rename = "role.changed")]
     RoleChanged { user_id: UserId, role: Role },
+    /// `user_id` may only read until then. Without `until` the restriction ended.
+    #[serde(rename = "member.restricted")]
+    MemberRestricted {
+        user_id: UserId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<MutedUntil>,
+    },
     /// The new values of the changed properties.
     #[serde(rename = "info.changed")]
     InfoChanged {
@@ -251,6 +259,9 @@ mod tests {
             json!({"event": "created", "title": "Trip", "members": ["alice", "bob"]}),
             json!({"event": "member.left"}),
             json!({"event": "role.changed", "user_id": "bob", "role": "admin"}),
+            json!({"event": "member.restricted", "user_id": "bob", "until": "2027-01-19T10:00:00.000Z"}),
+            json!({"event": "member.restricted", "user_id": "bob", "until": "forever"}),
+            json!({"event": "member.restricted", "user_id": "bob"}),
             json!({"event": "info.changed", "post": "admins"}),
             json!({"event": "info.changed", "join": "open"}),
             json!({"event": "picture.changed", "url": "x"}),

@@ -119,8 +119,8 @@ const OF_OPERATORS: [&str; 11] = [
     "report_close",
 ];
 /// Each with the action that it is.
-const OF_SERVICES: [(&str, &str); 4] =
-    [("send", "send"), ("create_group", "create"), ("add", "add"), ("remove", "remove")];
+const OF_SERVICES: [(&str, &str); 5] =
+    [("send", "send"), ("create_group", "create"), ("add", "add"), ("remove", "remove"), ("restrict", "restrict")];
 
 fn of_service(mut request: Value, action: &str) -> Result<Op, Refusal> {
     let service = request.get("as").and_then(Value::as_str).unwrap_or_default();

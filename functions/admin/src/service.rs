@@ -6,8 +6,8 @@ use lambda::EventLine;
 use serde::Serialize;
 use serde_json::Value;
 use wire::{
-    AddRequest, ClientMsgId, ConversationId, CreateResult, Kind, Refusal, RemoveRequest, SendRequest, Seq,
-    ServiceAction, Target, UserId,
+    AddRequest, ClientMsgId, ConversationId, CreateResult, Kind, Refusal, RemoveRequest, RestrictRequest, SendRequest,
+    Seq, ServiceAction, Target, UserId,
 };
 
 use crate::Deps;
@@ -37,6 +37,11 @@ pub(crate) async fn act(
         ServiceAction::Remove(RemoveRequest { conversation_id, client_msg_id, user_id: user, .. }) => {
             let remove = GroupChange::Remove { user, keys: None };
             let appended = change(deps, service, (conversation_id, client_msg_id), remove, line).await?.entry()?;
+            answer(&appended.into_result())
+        }
+        ServiceAction::Restrict(RestrictRequest { conversation_id, client_msg_id, user_id: user, until }) => {
+            let restrict = GroupChange::Restrict { user, until };
+            let appended = change(deps, service, (conversation_id, client_msg_id), restrict, line).await?.entry()?;
             answer(&appended.into_result())
         }
     }

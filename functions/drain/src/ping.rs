@@ -10,7 +10,7 @@ pub(crate) async fn ping(core: &Core, caller: &Caller, request: &PingRequest) ->
     let features = request.features.then(|| {
         let limits = &core.actions.limits;
         let switched_on = limits.encryption.features(limits.sealed_reports);
-        let always = ["data", "report", "unread", "quiet", "fuse"].into_iter().chain(limits.filtered.then_some("hook"));
+        let always = ["data", "report", "restrict", "unread", "quiet", "fuse"].into_iter().chain(limits.filtered.then_some("hook"));
         always.map(str::to_owned).chain(switched_on).collect()
     });
     Ok(PingResult { pending, server_time: core.actions.clock.now(), features }.into())

@@ -1,4 +1,4 @@
-//! `create`, `add`, `remove`, `join`, `leave`, `role` and `update` change a group or a channel, or its members.
+//! `create`, `add`, `remove`, `join`, `leave`, `role`, `restrict` and `update` change a group or a channel, or its members.
 //! `members`, `receipts` and `reactions` look up its members, their marks and their reactions. One file has the
 //! changes, another the lookups.
 //!
@@ -19,7 +19,8 @@ use lambda::{
 };
 use store::WarmTable;
 use wire::{
-    GroupAction, JoinRequest, RemoveRequest, RemoveResult, Reply, RoleRequest, RoleResult, UpdateRequest, UpdateResult,
+    GroupAction, JoinRequest, RemoveRequest, RemoveResult, Reply, RestrictRequest, RestrictResult, RoleRequest,
+    RoleResult, UpdateRequest, UpdateResult,
 };
 
 /// Starts the process with the connections open that the first event needs.
@@ -63,6 +64,10 @@ async fn act(core: &Core, caller: &Caller, action: GroupAction, line: &mut Event
         GroupAction::Role(RoleRequest { conversation_id, client_msg_id, user_id: user, role }) => {
             let key = (conversation_id, client_msg_id);
             RoleResult(change(core, caller, key, GroupChange::Role { user, role }, line).await?).into()
+        }
+        GroupAction::Restrict(RestrictRequest { conversation_id, client_msg_id, user_id: user, until }) => {
+            let key = (conversation_id, client_msg_id);
+            RestrictResult(change(core, caller, key, GroupChange::Restrict { user, until }, line).await?).into()
         }
         GroupAction::Update(UpdateRequest { conversation_id, client_msg_id, info }) => {
             let key = (conversation_id, client_msg_id);

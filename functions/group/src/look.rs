@@ -35,8 +35,13 @@ pub(crate) async fn members(
         found = Page { unreadable: found.unreadable + next.unreadable, ..next };
     }
     line.unreadable(found.unreadable);
-    let shown =
-        |row: &RosterRow| GroupMember { user_id: row.user_id.clone(), role: row.role, joined_seq: row.joined_seq };
+    let now = core.actions.clock.now();
+    let shown = |row: &RosterRow| GroupMember {
+        user_id: row.user_id.clone(),
+        role: row.role,
+        joined_seq: row.joined_seq,
+        restricted_until: row.restricted_until.filter(|until| until.is_after(now)),
+    };
     let count = found.members.len();
     let members = fit(found.members.iter().map(shown).collect());
     let cut = members.last().filter(|_| members.len() < count).map(|last| last.user_id.clone());

@@ -37,11 +37,12 @@ pub(crate) async fn channels(
     let lines = lines(core, heads.values()).await?;
     let again = channels::list(&core.actions.store, user, PAGE_MAX, behind).await?;
     line.unreadable(again.unreadable + failed);
+    let now = core.actions.clock.now();
     let shown = |row: ChannelRow| {
         let is_same = |was: &&ChannelRow| was.conversation_id == row.conversation_id && was.joined_at == row.joined_at;
         found.rows.iter().find(is_same)?;
         let head = heads.get(&row.conversation_id)?;
-        Some(with_system(row.shown(head), &lines))
+        Some(with_system(row.shown(head, now), &lines))
     };
     let all: Vec<Channel> = again.rows.into_iter().filter_map(shown).collect();
     let count = all.len();

@@ -35,7 +35,8 @@ pub(crate) async fn inbox(
         }
     }
     line.unreadable(unreadable);
-    let shown = |rows: &[Membership]| -> Vec<Conversation> { rows.iter().cloned().map(Conversation::from).collect() };
+    let now = core.actions.clock.now();
+    let shown = |rows: &[Membership]| -> Vec<Conversation> { rows.iter().cloned().map(|row| row.shown(now)).collect() };
     let (rows, next) = list.page(|rows| fit(shown(rows)).len());
     let conversations = shown(&rows);
     Ok(InboxResult { conversations, next_cursor: next.map(|next| next.to_text(user)) }.into())

@@ -300,6 +300,7 @@ async fn where_encryption_is_required_users_write_nothing_in_the_clear() {
         json!([
             "data",
             "report",
+            "restrict",
             "unread",
             "quiet",
             "fuse",

@@ -219,6 +219,7 @@ async fn where_reports_are_on_each_sealed_message_has_its_digest() {
         json!([
             "data",
             "report",
+            "restrict",
             "unread",
             "quiet",
             "fuse",

@@ -52,7 +52,7 @@ pub async fn events_tell_one_story(invoke: impl AsyncFn(&str) -> Value) {
     assert_eq!(frame("uploaded").await["error"]["code"], "gone");
     assert_eq!(frame("download").await["result"]["gone"], json!(["m_3kx4"]));
     // A group, from its beginning to its creator's leave.
-    for (seq, change) in [(1, "create"), (2, "add"), (3, "remove"), (4, "update"), (5, "role")] {
+    for (seq, change) in [(1, "create"), (2, "add"), (3, "remove"), (4, "update"), (5, "role"), (6, "restrict")] {
         let changed = frame(change).await;
         assert_eq!((&changed["action"], &changed["result"]["seq"]), (&json!(change), &json!(seq)), "{changed}");
     }

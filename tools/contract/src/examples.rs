@@ -10,8 +10,8 @@ use wire::{
     JoinResult, KeyDevice, Kind, LastMessage, LeaveResult, ListKeysResult, Media, MediaId, Member, MembersResult,
     Message, MessageId, MimeType, MutedUntil, Part, PingResult, Presence, PresenceResult, PublishKeysResult,
     ReactResult, Reaction, ReactionsResult, Reactor, ReadResult, Receipt, ReceiptsResult, Refusal, RemoveKeysResult,
-    RemoveResult, Reply, ReportId, ReportResult, RequestId, Role, RoleResult, SealedMedia, SendResult, Seq,
-    ServerEvent, Settings, SettingsResult, System, Thumbhash, Timestamp, Title, UnwatchResult, UpdateResult,
+    RemoveResult, Reply, ReportId, ReportResult, RequestId, RestrictResult, Role, RoleResult, SealedMedia, SendResult,
+    Seq, ServerEvent, Settings, SettingsResult, System, Thumbhash, Timestamp, Title, UnwatchResult, UpdateResult,
     UploadResult, UploadedResult, UserId, UserSettings, WatchResult, error_frame, reply_frame,
 };
 
@@ -189,9 +189,12 @@ fn result_of_members(action: &str) -> Reply {
         "remove" => RemoveResult(sent).into(),
         "leave" => LeaveResult { entry: Some(sent) }.into(),
         "role" => RoleResult(sent).into(),
+        "restrict" => RestrictResult(sent).into(),
         "update" => UpdateResult(sent).into(),
         "members" => {
-            let members = vec![GroupMember { user_id: bob(), role: Role::Member, joined_seq: seq(42) }];
+            let restricted_until = Some(MutedUntil::Forever);
+            let member = GroupMember { user_id: bob(), role: Role::Member, joined_seq: seq(42), restricted_until };
+            let members = vec![GroupMember { restricted_until: None, ..member.clone() }, member];
             MembersResult { members, next_cursor: Some(bob()) }.into()
         }
         "receipts" => {
@@ -335,6 +338,7 @@ fn conversation() -> Conversation {
         mute_mentions: false,
         archived: false,
         marked_unread: false,
+        restricted_until: None,
         blocked: false,
         encrypted: false,
         epoch: None,
@@ -421,7 +425,7 @@ fn download() -> Download {
 }
 
 /// Returns each system entry of a group.
-fn systems() -> [System; 6] {
+fn systems() -> [System; 8] {
     let members = || vec![alice(), bob()];
     [
         System::Created { title: title(), members: members() },
@@ -429,6 +433,8 @@ fn systems() -> [System; 6] {
         System::MembersRemoved { members: members() },
         System::MemberLeft {},
         System::RoleChanged { user_id: bob(), role: Role::Admin },
+        System::MemberRestricted { user_id: bob(), until: Some(MutedUntil::Forever) },
+        System::MemberRestricted { user_id: bob(), until: None },
         System::InfoChanged {
             title: Some(title()),
             history: Some(HistoryFrom::All),
@@ -456,6 +462,7 @@ fn group() -> Conversation {
         title: Some("Trip".to_owned()),
         role: Some(Role::Owner),
         member_count: Some(2),
+        restricted_until: Some(MutedUntil::At(sent_at())),
         first_seq: Some(seq(1)),
         history: Some(HistoryFrom::Joined),
         post: Some(AllowedTo::All),
@@ -484,13 +491,15 @@ fn channel() -> Channel {
         muted_until: Some(MutedUntil::Forever),
         archived: true,
         marked_unread: true,
+        restricted_until: Some(MutedUntil::Forever),
     }
 }
 
 /// Returns a channel that the user has just joined.
 fn new_channel() -> Channel {
     let read = Channel { first_seq: seq(43), unread: 0, read_seq: seq(42), ..channel() };
-    Channel { last_message: None, muted_until: None, archived: false, marked_unread: false, ..read }
+    let restricted_until = None;
+    Channel { last_message: None, muted_until: None, archived: false, marked_unread: false, restricted_until, ..read }
 }
 
 fn presence(online: bool) -> Presence {

@@ -14,6 +14,7 @@ export interface GroupActions {
   add(chat: Opened, users: string[]): void;
   remove(chat: Opened, user: string): void;
   role(chat: Opened, user: string, role: Role): void;
+  restrict(chat: Opened, user: string, forMs: number | null): void;
   update(chat: Opened, info: GroupInfo): void;
   leaveGroup(chat: Opened): void;
   copy(text: string): void;
@@ -185,6 +186,12 @@ export class GroupPanel {
         choose: () =>
           this.#ask(`Remove ${user} from the ${whatOf(chat.row)}?`, "Remove", () => this.#actions.remove(chat, user)),
       });
+      const restrict = (name: string, forMs: number | null) => ({
+        name,
+        choose: () => this.#actions.restrict(chat, user, forMs),
+      });
+      items.push(restrict("Only read for an hour", 3_600_000));
+      items.push(restrict("Only read", Number.POSITIVE_INFINITY), restrict("Let write again", null));
     }
     return items;
   }

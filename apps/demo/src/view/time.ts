@@ -11,6 +11,12 @@ export function clock(at: number): string {
   return clockFormat.format(at);
 }
 
+/** Returns a time to come, with its day if that is not today. */
+export function moment(time: string, now = Date.now()): string {
+  const at = Date.parse(time);
+  return daysBetween(at, now) === 0 ? clock(at) : `${dayFormat.format(at)}, ${clock(at)}`;
+}
+
 /** Above a day's first message. */
 export function day(at: number, now = Date.now()): string {
   return recent(at, now) ?? dayFormat.format(at);

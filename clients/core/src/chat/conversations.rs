@@ -440,16 +440,20 @@ impl Conversations {
         self.chats.iter().find(|chat| chat.conversation_id.as_ref() == Some(id))
     }
 
-    /// Returns when a row changes without an input: a user is no longer typing, or a mute ends.
+    /// Returns when a row changes without an input: a user is no longer typing, or a mute or a restriction ends.
     pub(crate) fn changes_at(&self, now: Moment, at: Timestamp) -> Option<Moment> {
-        let mute_ends = |chat: &Chat| match chat.muted_until {
+        let ends = |until: Option<MutedUntil>| match until {
             Some(MutedUntil::At(until)) if at < until => {
                 let left = u64::try_from(until.millis().saturating_sub(at.millis())).unwrap_or(u64::MAX);
                 Some(now + Duration::from_millis(left))
             }
             _ => None,
         };
-        let of_chat = |chat: &Chat| [chat.timeline.writing_ends(now), mute_ends(chat)].into_iter().flatten().min();
+        let of_chat = |chat: &Chat| {
+            let restricted_until = chat.standing.restricted_until();
+            let all = [chat.timeline.writing_ends(now), ends(chat.muted_until), ends(restricted_until)];
+            all.into_iter().flatten().min()
+        };
         self.chats.iter().filter_map(of_chat).min()
     }
 }
@@ -564,6 +568,7 @@ impl Chat {
             role: self.standing.role(),
             rules: self.standing.rules(),
             member_count: self.standing.member_count(),
+            restricted_until: self.standing.restricted_until().filter(|until| until.is_after(at)),
             is_closed: self.is_gone || self.timeline.is_closed(),
             failed: self.failed.clone(),
             line: self.last_line(me),

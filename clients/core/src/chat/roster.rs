@@ -92,7 +92,12 @@ impl Roster {
         }
         Some(
             self.rows()
-                .map(|MemberRow { user_id, role, joined_seq, .. }| GroupMember { user_id, role, joined_seq })
+                .map(|MemberRow { user_id, role, joined_seq, .. }| GroupMember {
+                    user_id,
+                    role,
+                    joined_seq,
+                    restricted_until: None,
+                })
                 .collect(),
         )
     }

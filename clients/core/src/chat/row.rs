@@ -28,6 +28,9 @@ pub struct ChatRow {
     pub rules: Rules,
     /// The number of members of a group, once known.
     pub member_count: Option<u64>,
+    /// Until then the user may only read in the group or channel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restricted_until: Option<MutedUntil>,
     /// The user was removed or has left, and can't write.
     pub is_closed: bool,
     /// The server refused to create the group, with this code.

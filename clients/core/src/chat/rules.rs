@@ -1,7 +1,10 @@
 //! The rules, the role and the members of a group or a channel, by rows and entries that come in any order.
 
 use serde::Serialize;
-use wire::{AllowedTo, Channel, Conversation, CreateRequest, HistoryFrom, JoinBy, Message, Role, Seq, System, UserId};
+use wire::{
+    AllowedTo, Channel, Conversation, CreateRequest, HistoryFrom, JoinBy, Message, MutedUntil, Role, Seq, System,
+    UserId,
+};
 
 use crate::group::{joiners, leavers, roles_of};
 
@@ -49,6 +52,8 @@ pub(crate) struct Standing {
     join: Newest<JoinBy>,
     role: Newest<Role>,
     count: Newest<u64>,
+    /// The end of a restriction of the user.
+    restricted_until: Newest<Option<MutedUntil>>,
 }
 
 impl Standing {
@@ -63,6 +68,7 @@ impl Standing {
         let rules = Rules { history: row.history, post: row.post, add: row.add, join: None };
         self.set(row.last_seq, rules, row.role);
         self.count.set(row.last_seq, row.member_count);
+        self.restricted_until.set(row.last_seq, Some(row.restricted_until));
     }
 
     /// Takes a row of the list of channels.
@@ -70,6 +76,7 @@ impl Standing {
         let rules =
             Rules { history: Some(row.history), post: Some(row.post), add: Some(row.add), join: Some(row.join) };
         self.set(row.last_seq, rules, Some(row.role));
+        self.restricted_until.set(row.last_seq, Some(row.restricted_until));
     }
 
     fn set(&mut self, as_of: Seq, Rules { history, post, add, join }: Rules, role: Option<Role>) {
@@ -85,6 +92,10 @@ impl Standing {
         let Some(system) = &entry.system else { return };
         let own = roles_of(entry).into_iter().find(|(user_id, _)| *user_id == me);
         self.role.set(entry.seq, own.map(|(_, role)| role));
+        // A user who comes back by themselves stays restricted.
+        if entry.sender_id != *me && joiners(entry).contains(me) {
+            self.restricted_until.set(entry.seq, Some(None));
+        }
         match system {
             System::Created { .. }
             | System::MembersAdded { .. }
@@ -94,7 +105,10 @@ impl Standing {
                 let rules = Rules { history: *history, post: *post, add: *add, join: *join };
                 self.set(entry.seq, rules, None);
             }
-            System::RoleChanged { .. } | System::Later(_) => {}
+            System::MemberRestricted { user_id, until } if user_id == me => {
+                self.restricted_until.set(entry.seq, Some(*until));
+            }
+            System::RoleChanged { .. } | System::MemberRestricted { .. } | System::Later(_) => {}
         }
     }
 
@@ -109,6 +123,10 @@ impl Standing {
 
     pub(crate) fn rules(&self) -> Rules {
         Rules { history: self.history.1, post: self.post.1, add: self.add.1, join: self.join.1 }
+    }
+
+    pub(crate) fn restricted_until(&self) -> Option<MutedUntil> {
+        self.restricted_until.1.flatten()
     }
 
     pub(crate) fn role(&self) -> Option<Role> {
@@ -143,6 +161,24 @@ mod tests {
             ("bob", json!({"event": "info.changed", "post": "all", "add": "admins"})),
         ];
         (1..).zip(all).map(of).collect()
+    }
+
+    #[test]
+    fn a_restriction_of_the_user_ends_with_an_addition_by_another_member() {
+        let me = UserId::parse("alice").unwrap();
+        let restricted = |user| ("bob", json!({"event": "member.restricted", "user_id": user, "until": "forever"}));
+        let added = |by| (by, json!({"event": "members.added", "members": ["alice"]}));
+        let until = |entries: &[(&str, serde_json::Value)]| {
+            let mut standing = Standing::default();
+            (1..).zip(entries).for_each(|(seq, (by, system))| standing.entry(&entry(seq, by, system), &me));
+            standing.restricted_until()
+        };
+        let forever = Some(MutedUntil::Forever);
+        assert_eq!(until(&[restricted("carol")]), None);
+        assert_eq!(until(&[restricted("alice"), added("alice")]), forever);
+        assert_eq!(until(&[restricted("alice"), added("bob")]), None);
+        let lifted = ("bob", json!({"event": "member.restricted", "user_id": "alice"}));
+        assert_eq!(until(&[restricted("alice"), lifted]), None);
     }
 
     #[test]

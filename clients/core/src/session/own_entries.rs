@@ -4,8 +4,8 @@ use pigeonhole_sealing::Sealed;
 use serde_json::{Map, Value, json};
 use wire::{
     Action, AddRequest, AddResult, Attached, CreateRequest, CreateResult, EditRequest, Kind, LeaveRequest, LeaveResult,
-    Message, ReactRequest, Rekeyed, RemoveRequest, RoleRequest, SealedMedia, SendRequest, SendResult, Seq, System,
-    UpdateRequest, UserId,
+    Message, ReactRequest, Rekeyed, RemoveRequest, RestrictRequest, RoleRequest, SealedMedia, SendRequest, SendResult,
+    Seq, System, UpdateRequest, UserId,
 };
 
 use super::reading::readable;
@@ -133,6 +133,7 @@ fn system(action: &Action, added: Vec<UserId>, own: &UserId) -> Option<System> {
         Action::Remove(RemoveRequest { user_id, .. }) => Some(System::MembersRemoved { members: vec![user_id] }),
         Action::Leave(_) => Some(System::MemberLeft {}),
         Action::Role(RoleRequest { user_id, role, .. }) => Some(System::RoleChanged { user_id, role }),
+        Action::Restrict(RestrictRequest { user_id, until, .. }) => Some(System::MemberRestricted { user_id, until }),
         Action::Update(UpdateRequest { info, .. }) => Some(info.into()),
         // The others change no group.
         _ => None,

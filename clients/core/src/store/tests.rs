@@ -84,6 +84,7 @@ fn row(last: &Message) -> Conversation {
         mute_mentions: false,
         archived: false,
         marked_unread: false,
+        restricted_until: None,
         blocked: false,
         encrypted: false,
         epoch: None,
@@ -169,7 +170,7 @@ fn entries_of_a_group_change_its_members() {
         entry(2, "bob", json!({"event": "members.added", "members": ["carol"]})),
     ]);
     assert_eq!(store.members(&group).len(), 1);
-    let member = |id, role| GroupMember { user_id: user(id), role, joined_seq: seq(1) };
+    let member = |id, role| GroupMember { user_id: user(id), role, joined_seq: seq(1), restricted_until: None };
     let listed = vec![member("alice", Role::Member), member("bob", Role::Owner), member("carol", Role::Member)];
     store.apply(&[
         Write::Members { conversation_id: group.clone(), members: listed },

@@ -71,7 +71,13 @@ impl Roster {
             Some(System::Created { members, .. } | System::MembersAdded { members }) => self.add(members, seq),
             Some(System::MembersRemoved { members }) => self.remove(members, seq),
             Some(System::MemberLeft {}) => self.remove(std::slice::from_ref(&message.sender_id), seq),
-            Some(System::RoleChanged { .. } | System::InfoChanged { .. } | System::Later(_)) | None => return false,
+            Some(
+                System::RoleChanged { .. }
+                | System::MemberRestricted { .. }
+                | System::InfoChanged { .. }
+                | System::Later(_),
+            )
+            | None => return false,
         }
         true
     }
@@ -112,7 +118,13 @@ pub(super) fn named(message: &Message) -> (BTreeSet<UserId>, BTreeSet<UserId>) {
         Some(System::Created { members, .. } | System::MembersAdded { members }) => (set(members), BTreeSet::new()),
         Some(System::MembersRemoved { members }) => (BTreeSet::new(), set(members)),
         Some(System::MemberLeft {}) => (BTreeSet::new(), BTreeSet::from([message.sender_id.clone()])),
-        Some(System::RoleChanged { .. } | System::InfoChanged { .. } | System::Later(_)) | None => Default::default(),
+        Some(
+            System::RoleChanged { .. }
+            | System::MemberRestricted { .. }
+            | System::InfoChanged { .. }
+            | System::Later(_),
+        )
+        | None => Default::default(),
     }
 }
 

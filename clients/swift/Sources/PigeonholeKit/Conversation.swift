@@ -109,6 +109,12 @@ public struct Conversation: Sendable {
         try await keep("role", ["user_id": .string(userID), "role": .string(role)])
     }
 
+    /// Lets a member only read until a time in RFC 3339, or `forever`. With `nil`, the restriction ends.
+    @discardableResult
+    public func restrict(_ userID: String, until: String?) async throws -> Sent<Stored> {
+        try await keep("restrict", ["user_id": .string(userID), "until": until.map(JSON.string) ?? .null])
+    }
+
     /// Changes the title or the rules.
     @discardableResult
     public func update(title: String? = nil, set: GroupSettings = GroupSettings()) async throws -> Sent<Stored> {

@@ -168,6 +168,8 @@ public struct ChatRow: Decodable, Sendable, Hashable, Identifiable {
     public let title: String?
     /// `owner`, `admin`, `member` or `none`.
     public let role: String?
+    /// Until then, or `forever`, the user may only read in the group or channel.
+    public let restrictedUntil: String?
     /// The user was removed or has left, and can't write.
     public let isClosed: Bool
     /// The server refused to create the group, with this code.

@@ -52,6 +52,8 @@ public struct SystemEntry: Codable, Sendable, Hashable {
     public let post: String?
     public let add: String?
     public let join: String?
+    /// The end of a restriction, or `forever`.
+    public let until: String?
 }
 
 /// The file of a message.

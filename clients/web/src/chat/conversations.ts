@@ -1,7 +1,15 @@
 // The chat list, as an interface shows it.
 
 import type { ClientEvent } from "../events.ts";
-import { type Channel, type Conversation, type LastMessage, limits, type Message, type Presence } from "../frames.ts";
+import {
+  type Channel,
+  type Conversation,
+  type LastMessage,
+  limits,
+  type Message,
+  type MutedUntil,
+  type Presence,
+} from "../frames.ts";
 import { madeIds } from "../made-ids.ts";
 import { carried, counts, kindOf, type Settings, targetOf } from "../protocol.ts";
 import type { Queued, Target } from "../saved.ts";
@@ -39,6 +47,14 @@ export interface Filter {
 export const noRows: ListSnapshot = { version: 0, rows: [], unread: 0 };
 
 const NEVER = Number.POSITIVE_INFINITY;
+
+/** Returns the end of a mute or a restriction. */
+function endOf(until: MutedUntil | null): number {
+  if (until === null) {
+    return Number.NEGATIVE_INFINITY;
+  }
+  return until === "forever" ? NEVER : Date.parse(until);
+}
 
 /**
  * The chat list: all conversations that are known, with what has come of them.
@@ -518,12 +534,13 @@ class Chat {
       role: this.standing.role,
       rules: this.standing.rules,
       memberCount: this.standing.memberCount,
+      ...this.#restricted(at),
       isClosed: this.isGone || this.timeline.isClosed(),
       failed: this.failed,
       line: this.#lastLine(me),
       unread: this.timeline.unread(),
       mentions: this.timeline.mentions(),
-      isMuted: at < this.#muteEnds(),
+      isMuted: at < endOf(this.mutedUntil),
       mutedUntil: this.mutedUntil,
       mutesMentions: this.mutesMentions,
       isPinned: this.pinnedAt !== undefined,
@@ -537,16 +554,15 @@ class Chat {
     };
   }
 
-  changesAt(now: number, at: number): number {
-    const muteEnds = this.#muteEnds();
-    return Math.min(this.timeline.writingEnds(now), at < muteEnds ? now + (muteEnds - at) : NEVER);
+  #restricted(at: number): Pick<ChatRow, "restrictedUntil"> {
+    const until = this.standing.restrictedUntil;
+    return until === undefined || endOf(until) <= at ? {} : { restrictedUntil: until };
   }
 
-  #muteEnds(): number {
-    if (this.mutedUntil === null) {
-      return Number.NEGATIVE_INFINITY;
-    }
-    return this.mutedUntil === "forever" ? NEVER : Date.parse(this.mutedUntil);
+  changesAt(now: number, at: number): number {
+    const ends = [endOf(this.mutedUntil), endOf(this.standing.restrictedUntil ?? null)];
+    const left = ends.map((end) => (at < end ? now + (end - at) : NEVER));
+    return Math.min(this.timeline.writingEnds(now), ...left);
   }
 
   /**

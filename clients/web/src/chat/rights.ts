@@ -17,8 +17,9 @@ export function mayRemove(own: Role | undefined, other: Role | undefined): boole
 }
 
 /** Reports whether the user may react there, and edit own messages. Only its own server writes as a service. */
-export function mayReact({ isBlocked, isClosed, peerId }: ChatRow): boolean {
-  return !isBlocked && !isClosed && (peerId === undefined || !isService(peerId));
+export function mayReact({ isBlocked, isClosed, restrictedUntil, peerId }: ChatRow): boolean {
+  const isHindered = isBlocked || isClosed || restrictedUntil !== undefined;
+  return !isHindered && (peerId === undefined || !isService(peerId));
 }
 
 /** Reports whether the user may send messages there. */

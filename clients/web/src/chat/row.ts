@@ -23,6 +23,8 @@ export interface ChatRow {
   rules: Rules;
   /** The number of members of a group, once known. */
   memberCount: number | undefined;
+  /** Until then, or `forever`, the user may only read in the group or channel. */
+  restrictedUntil?: MutedUntil;
   /** The user was removed or has left, and can't write. */
   isClosed: boolean;
   /** The server refused to create the group, with this code. */

@@ -1,6 +1,6 @@
 // The rules, the role and the members of a group or a channel, by rows and entries that come in any order.
 
-import type { Channel, Conversation, Message } from "../frames.ts";
+import type { Channel, Conversation, Message, MutedUntil } from "../frames.ts";
 import { joiners, leavers, type NewGroup, rolesOf } from "../protocol.ts";
 import type { Rules } from "./row.ts";
 
@@ -8,6 +8,8 @@ import type { Rules } from "./row.ts";
 interface Known extends Rules {
   role?: Conversation["role"];
   count?: number;
+  /** The end of a restriction of the user. `null`: none. */
+  restrictedUntil?: MutedUntil | null;
 }
 
 export class Standing {
@@ -25,7 +27,8 @@ export class Standing {
     const { role, history, post, add } = row;
     const join = "join" in row ? row.join : undefined;
     const count = "member_count" in row ? row.member_count : undefined;
-    this.#set(row.last_seq, { role, history, post, add, join, count });
+    const restrictedUntil = row.restricted_until ?? null;
+    this.#set(row.last_seq, { role, history, post, add, join, count, restrictedUntil });
   }
 
   entry({ seq, sender_id, system }: Message, me: string): void {
@@ -39,6 +42,13 @@ export class Standing {
       count: count === undefined || isCounted ? undefined : Math.max(count + joined.length - left.length, 0),
       role: rolesOf({ system, sender_id }).find(([userId]) => userId === me)?.[1],
     });
+    if (system.event === "member.restricted" && system.user_id === me) {
+      this.#set(seq, { restrictedUntil: system.until ?? null });
+    }
+    // A user who comes back by themselves stays restricted.
+    if (sender_id !== me && joined.includes(me)) {
+      this.#set(seq, { restrictedUntil: null });
+    }
     if (system.event === "info.changed") {
       const { history, post, add, join } = system;
       this.#set(seq, { history, post, add, join });
@@ -56,12 +66,16 @@ export class Standing {
   }
 
   get rules(): Rules {
-    const { role: _, count: __, ...rules } = this.#known;
+    const { role: _, count: __, restrictedUntil: ___, ...rules } = this.#known;
     return Object.fromEntries(Object.entries(rules).map(([name, { value }]) => [name, value]));
   }
 
   get role(): Conversation["role"] {
     return this.#known.role?.value;
+  }
+
+  get restrictedUntil(): MutedUntil | undefined {
+    return this.#known.restrictedUntil?.value ?? undefined;
   }
 
   get memberCount(): number | undefined {

@@ -367,7 +367,7 @@ function showsRefusal(queued: Queued, { code }: PigeonholeError): boolean {
   return code !== "cancelled" && !isSilent && ("body" in queued || code !== "gone");
 }
 
-type GroupAction = "create" | "add" | "remove" | "leave" | "role" | "update";
+type GroupAction = "create" | "add" | "remove" | "leave" | "role" | "restrict" | "update";
 
 /** The entry as the server has stored it. */
 export function ownEntry(me: string, request: StoringRequest, stored: SendResult): Message {
@@ -425,6 +425,10 @@ function systemOf(me: string, request: QueuedRequest<GroupAction>["request"], st
       return { event: "member.left" };
     case "role":
       return { event: "role.changed", user_id: request.user_id, role: request.role };
+    case "restrict": {
+      const { user_id, until } = request;
+      return { event: "member.restricted", user_id, ...(until === null ? {} : { until }) };
+    }
     case "update": {
       return { event: "info.changed", ...infoOf(request) };
     }

@@ -30,10 +30,17 @@ pub(crate) async fn join(
             return Err(Refusal::NotMember.into());
         }
         has_room(store, user).await?;
-        match channels::join(store, &ChannelRow::joining(user.clone(), &head, now)).await? {
+        let mut row = ChannelRow::joining(user.clone(), &head, now);
+        let mut joined = channels::join(store, &row).await?;
+        // A user who left while restricted still is.
+        if let Joined::Restricted(until) = joined {
+            row.restricted_until = Some(until);
+            joined = channels::join(store, &row).await?;
+        }
+        match joined {
             Joined::Done => Ok(Attempt::Done(head.end.seq)),
             Joined::Removed => Err(Refusal::Forbidden.into()),
-            Joined::Busy => Ok(Attempt::AgainAfterPause),
+            Joined::Restricted(_) | Joined::Busy => Ok(Attempt::AgainAfterPause),
         }
     })
     .await
@@ -70,6 +77,10 @@ pub(crate) async fn leave(
             }
             Left::NotMember => Ok(Attempt::Done(())),
             Left::Owner => Err(Refusal::Forbidden.into()),
+            Left::Restricted(until) => {
+                let is_done = channels::leave_restricted(store, user, channel, until).await?;
+                Ok(if is_done { Attempt::Done(()) } else { Attempt::AgainAfterPause })
+            }
             Left::Busy => Ok(Attempt::AgainAfterPause),
         }
     })

@@ -39,6 +39,7 @@ pub(crate) async fn react(
         }
         let absent = if row.is_some() { Refusal::Gone } else { Refusal::NotMember };
         let allowed = found.first().and_then(Entry::message).ok_or(absent).and_then(|found| {
+            row.as_ref().map_or(Ok(()), |row| row.as_member().check_unrestricted(now))?;
             found.message.tally.check(emoji)?;
             limits.admit(&draft, now)?;
             Ok(found)

@@ -5,7 +5,7 @@ use domain::{Failure, Head, RosterRow, error_chain};
 use store::{Store, heads, roster};
 use tokio::time::timeout;
 use wire::limits::SMALL_GROUP_MEMBERS_MAX;
-use wire::{ConversationId, Refusal, UserId};
+use wire::{ConversationId, Refusal, Timestamp, UserId};
 
 use crate::Actions;
 use crate::entry::{Appended, Commit, FirstTry, Tried};
@@ -65,15 +65,18 @@ pub(crate) async fn told_of_typing(
     store: &Store,
     user: &UserId,
     conversation: &ConversationId,
+    now: Timestamp,
 ) -> Result<Vec<UserId>, Failure> {
     let is_small = |head: Head| head.group.member_count <= SMALL_GROUP_MEMBERS_MAX;
     if !heads::glance(store, conversation).await?.is_some_and(is_small) {
         return Ok(vec![]);
     }
     let (members, _) = roster::list(store, conversation, false).await?;
-    let members: Vec<UserId> = members.into_iter().filter(RosterRow::is_member).map(|member| member.user_id).collect();
-    if !members.contains(user) {
-        return Err(Refusal::NotMember.into());
+    let is_own = |row: &&RosterRow| row.is_member() && row.user_id == *user;
+    let own = members.iter().find(is_own).ok_or(Refusal::NotMember)?;
+    if own.check_unrestricted(now).is_err() {
+        return Ok(vec![]);
     }
-    Ok(members.into_iter().filter(|member| member != user).collect())
+    let others = members.into_iter().filter(|row| row.is_member() && row.user_id != *user);
+    Ok(others.map(|row| row.user_id).collect())
 }

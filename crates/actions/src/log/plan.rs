@@ -82,11 +82,16 @@ pub(crate) async fn plan(
     match &draft.content {
         Content::Message { reply_to, mentions, .. } => {
             check_message(head, own, reply_to.as_ref(), mentions)?;
+            own.check_unrestricted(place.sent_at)?;
             crate::check_clear(actions, draft, head)?;
         }
         Content::Sealed { .. } | Content::Commit(_) => {
             actions.limits.encryption.check_on()?;
             actions.limits.check_features(&draft.content)?;
+            // A restricted member's devices still take part in the keys.
+            if draft.content.commit().is_none() {
+                own.check_unrestricted(place.sent_at)?;
+            }
             head.check_sealed(own.role, &draft.content)?;
             if !head.seal.encrypted {
                 no_services(&actions.store, &draft.conversation_id, rows).await?;
@@ -129,7 +134,8 @@ fn plan_change(
     if found.is_none() && is_author(Some(own)) {
         return Err(Refusal::NotMember);
     }
-    let rights = Rights { blocked: false, moderates: moderates(own.role), encrypted };
+    let blocked = own.check_unrestricted(place.sent_at).is_err();
+    let rights = Rights { blocked, moderates: moderates(own.role), encrypted };
     let target = change.check(user, found.as_ref(), rights)?;
     let mut plan = Plan::of(draft.clone().stored(place.clone(), change.follows(user, target)));
     if let Body::Edit { target: of, .. } | Body::Delete { target: of, .. } | Body::Reaction { target: of, .. } =

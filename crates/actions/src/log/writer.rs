@@ -1,6 +1,6 @@
 //! The rows that allow a writer to append to a log.
 
-use domain::{Change, Content, Draft, Failure, GroupChange, Head, RosterRow};
+use domain::{Change, Content, Draft, Failure, GroupChange, Head, Membership, RosterRow};
 use store::{Store, inbox, messages, roster};
 use wire::limits::SMALL_GROUP_MEMBERS_MAX;
 use wire::{ConversationId, ConversationKind, Role, UserId};
@@ -74,15 +74,18 @@ async fn rows_of_small_group(store: &Store, user: &UserId, group: &ConversationI
 /// The user's row as they left the group, if they did so by themselves.
 async fn former(store: &Store, draft: &Draft, row: Option<RosterRow>) -> Result<Option<RosterRow>, Failure> {
     let (group, user) = (&draft.conversation_id, &draft.sender_id);
-    let left_seq = match row {
-        Some(row) => row.left_seq,
+    let (left_seq, restricted_until) = if let Some(row) = row {
+        (row.left_seq, row.restricted_until)
+    } else {
         // A former member who is no longer in the list has an inbox row that records the leave.
-        None => inbox::get(store, user, group).await?.and_then(|row| row.view()?.left_seq),
+        let row = inbox::get(store, user, group).await?;
+        let view = row.as_ref().and_then(Membership::view);
+        view.map(|view| (view.left_seq, view.restricted_until)).unwrap_or_default()
     };
     let Some(left_seq) = left_seq else { return Ok(None) };
     let entry = messages::get(store, group, left_seq).await?;
     let left = entry.filter(|entry| entry.is_leave_of(user));
-    Ok(left.map(|_| RosterRow { left_seq: Some(left_seq), ..RosterRow::of_author(user.clone()) }))
+    Ok(left.map(|_| RosterRow { left_seq: Some(left_seq), restricted_until, ..RosterRow::of_author(user.clone()) }))
 }
 
 /// Whether the writer is no member, and may only delete what they wrote.

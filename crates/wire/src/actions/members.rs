@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::settings::MutedUntil;
 use crate::fields::Fields;
 use crate::group::Role;
 use crate::ids::{ConversationId, Seq, UserId};
@@ -36,6 +37,9 @@ pub struct GroupMember {
     /// The entry with which they joined.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub joined_seq: Seq,
+    /// Until then the member may only read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restricted_until: Option<MutedUntil>,
 }
 
 impl MembersRequest {

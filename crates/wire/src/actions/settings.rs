@@ -49,7 +49,7 @@ pub struct UserSettings {
     pub blocked: bool,
 }
 
-/// How long a conversation is muted.
+/// How long a conversation is muted, or a member restricted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MutedUntil {
     At(Timestamp),
@@ -96,7 +96,7 @@ fn muted_until(set: &Fields) -> Result<Option<Option<MutedUntil>>, Refusal> {
 }
 
 impl MutedUntil {
-    /// Whether it is still muted then.
+    /// Whether it lasts beyond that time.
     pub fn is_after(self, now: Timestamp) -> bool {
         match self {
             Self::At(until) => until > now,
@@ -145,6 +145,6 @@ impl schemars::JsonSchema for MutedUntil {
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let at = generator.subschema_for::<Timestamp>();
-        schemars::json_schema!({"description": "How long a conversation is muted.", "oneOf": [at, {"type": "string", "const": "forever"}]})
+        schemars::json_schema!({"description": "How long a conversation is muted, or a member restricted.", "oneOf": [at, {"type": "string", "const": "forever"}]})
     }
 }

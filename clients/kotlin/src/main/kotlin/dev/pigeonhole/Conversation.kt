@@ -113,6 +113,12 @@ public class Conversation internal constructor(
         put("role", role)
     }
 
+    /** Lets a member only read until a time in RFC 3339, or `forever`. With `null`, the restriction ends. */
+    public suspend fun restrict(userId: String, until: String?): Sent<Stored> = keep("restrict") {
+        put("user_id", userId)
+        put("until", until)
+    }
+
     /** Changes the title or the rules. */
     public suspend fun update(title: String? = null, set: GroupSettings = GroupSettings()): Sent<Stored> = keep("update") {
         title?.let { put("title", it) }

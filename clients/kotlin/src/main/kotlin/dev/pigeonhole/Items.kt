@@ -196,6 +196,8 @@ public data class ChatRow(
     val title: String? = null,
     /** `owner`, `admin`, `member` or `none`. */
     val role: String? = null,
+    /** Until then, or `forever`, the user may only read in the group or channel. */
+    val restrictedUntil: String? = null,
     /** The user was removed or has left, and can't write. */
     val isClosed: Boolean,
     /** The server refused to create the group, with this code. */

@@ -82,6 +82,8 @@ public data class SystemEntry(
     val post: String? = null,
     val add: String? = null,
     val join: String? = null,
+    /** The end of a restriction, or `forever`. */
+    val until: String? = null,
 )
 
 /** The file of a message. */
