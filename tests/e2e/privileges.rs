@@ -135,6 +135,8 @@ async fn do_everything(server: &TestServer) {
     mallory.leave().await;
     let conversation = bob.conversation("alice").await["conversation_id"].as_str().unwrap().to_owned();
     bob.history(&conversation).await;
+    bob.ok(json!({"action": "profile", "set": {"name": "Bob"}})).await;
+    bob.ok(json!({"action": "profiles", "user_ids": ["alice", "bob"]})).await;
     bob.ok(json!({"action": "report", "conversation_id": conversation, "seqs": [1], "reason": "spam"})).await;
     assert_eq!(bob.refused(json!({"action": "dance"})).await, "unknown_action");
     alice.leave().await;
@@ -512,6 +514,7 @@ async fn operate(server: &TestServer) {
     let close = json!({"op": "report_close", "month": "2026-01", "report_id": "r_x", "outcome": "none"});
     assert_eq!(admin(server, &close).await["error"]["code"], "gone");
     admin(server, &json!({"op": "reports", "month": "2026-01"})).await;
+    admin(server, &json!({"op": "profile", "user_id": "bob", "set": {"name": "Bob"}})).await;
     for request in [
         json!({"op": "connections", "user_id": "bob"}),
         json!({"op": "pending", "user_id": "bob"}),
@@ -534,9 +537,10 @@ async fn serve(server: &TestServer) {
     publish(server, "bob", "p1", "hi").await;
     settled(queue(server)).await;
     bob.event("messages.new").await;
-    // Again, as after a run that died; and with another text.
-    for (id, body) in [("again", "hi"), ("other", "no")] {
-        let message = json!({"to": "bob", "from": "@orders", "client_msg_id": "p1", "kind": "text", "body": body});
+    // Again, as after a run that died; with another text; and a profile.
+    let again = |body| json!({"to": "bob", "from": "@orders", "client_msg_id": "p1", "kind": "text", "body": body});
+    let profile = json!({"profile": "@orders", "set": {"name": "Your orders"}});
+    for (id, message) in [("again", again("hi")), ("other", again("no")), ("profile", profile)] {
         let url = server.local().http_url();
         let send = json!({
             "QueueUrl": format!("{url}/sqs/0/BackendQueue.fifo"), "MessageGroupId": "bob", "MessageDeduplicationId": id,
@@ -616,6 +620,11 @@ fn privileges(function: &str, call: &AwsCall) -> Vec<Privilege> {
         let table = body["TableName"].as_str().unwrap_or_default();
         if table == "AuditTable" {
             return format!("{table} of {}", audited(body));
+        }
+        let key = body["Key"]["conversation_id"]["S"].as_str().unwrap_or_default();
+        // The others may write heads, too.
+        if key.starts_with("profile ") && ["ReadFunction", "IngestFunction"].contains(&function) {
+            return format!("{table} of profile *");
         }
         body["IndexName"].as_str().map_or_else(|| table.to_owned(), |index| format!("{table}/index/{index}"))
     };

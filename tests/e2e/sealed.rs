@@ -74,6 +74,8 @@ async fn a_conversation_is_sealed_and_both_read_what_the_other_writes() {
             "unread",
             "quiet",
             "fuse",
+            "profiles",
+            "profile.write",
             "encryption",
             "encryption.groups",
             "encryption.media"

@@ -61,3 +61,16 @@ async fn a_report_has_an_id_which_its_repetition_has_too() {
         "not_member"
     );
 }
+
+#[tokio::test]
+async fn a_name_is_seen_by_others_and_told_to_the_users_own_devices() {
+    let server = TestServer::open().await;
+    let (mut alice, mut second, mut bob) =
+        (server.phone("alice").await, server.phone("alice").await, server.phone("bob").await);
+    let set = alice.ok(json!({"action": "profile", "set": {"name": "Alice"}})).await;
+    assert_eq!(second.event("profile").await["version"], set["version"]);
+    let seen = bob.ok(json!({"action": "profiles", "user_ids": ["alice", "bob"]})).await;
+    let alice = json!({"user_id": "alice", "name": "Alice", "version": set["version"]});
+    assert_eq!(seen, json!({"profiles": [alice], "left": []}));
+    bob.expect_silence().await;
+}

@@ -305,11 +305,12 @@ fn functions_have_the_variables_that_they_read() {
                 &["CONNECTIONS_ENDPOINT", "MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE", "FAILURES_URL", "ENCRYPTION"]
             }
             "keys" => &KEYS_VARIABLES,
-            "drain" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS", "SEND_HOOK_ARN"],
-            "inbox" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS", "REPORT_DAYS"],
+            "drain" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS", "PROFILES", "SEND_HOOK_ARN"],
+            "read" => &["CONNECTIONS_ENDPOINT", "PROFILES"],
+            "inbox" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS", "REPORT_DAYS", "PROFILES"],
             "notify" => &["PUSH_GRACE_SECONDS", "FAILURES_URL"],
-            "ingest" => &["CONNECTIONS_ENDPOINT", "DEAD_LETTERS_URL"],
-            "admin" => &["CONNECTIONS_ENDPOINT", "AUDIT_DAYS", "GROUP_MEMBERS_MAX"],
+            "ingest" => &["CONNECTIONS_ENDPOINT", "DEAD_LETTERS_URL", "PROFILES"],
+            "admin" => &["CONNECTIONS_ENDPOINT", "AUDIT_DAYS", "GROUP_MEMBERS_MAX", "PROFILES"],
             "send" => &[
                 "CONNECTIONS_ENDPOINT",
                 "SEND_RATE",

@@ -64,7 +64,8 @@ fn without_a_variable_that_it_needs() {
                 [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT"], &limits, own].concat()
             }
             "ingest" => {
-                let own = ["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX", "DEAD_LETTERS_URL"];
+                let own =
+                    ["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX", "DEAD_LETTERS_URL", "PROFILES"];
                 [&tables[..], &own].concat()
             }
             binary => {
@@ -81,8 +82,9 @@ fn without_a_variable_that_it_needs() {
                         "COMMIT_RATE",
                         "BIRTH_RATE",
                     ],
-                    "drain" => &["ENCRYPTION"],
-                    "inbox" => &["ENCRYPTION", "SEALED_REPORTS", "REPORT_DAYS"],
+                    "drain" => &["ENCRYPTION", "PROFILES"],
+                    "read" => &["PROFILES"],
+                    "inbox" => &["ENCRYPTION", "SEALED_REPORTS", "REPORT_DAYS", "PROFILES"],
                     _ => &[],
                 };
                 [&tables[..], &own, more].concat()

@@ -58,7 +58,12 @@ SAME = {
 }
 # The actions whose methods have other names, and those without one: when the core sends them.
 REGISTRY = "crates/wire/src/actions.rs"
-METHODS = {"device": ["registerDevice"], "inbox": ["chats"], "settings": ["settings", "mute"]}
+METHODS = {
+    "device": ["registerDevice"],
+    "inbox": ["chats"],
+    "settings": ["settings", "mute"],
+    "profile": ["setProfile"],
+}
 OF_CORE = {
     "ack": "a message is saved",
     "drain": "a connection opened",

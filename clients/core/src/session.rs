@@ -249,6 +249,8 @@ impl Core {
                 self.tell(Event::Typing { conversation_id, user_id, at });
             }
             ServerEvent::Presence(presence) => self.tell(Event::PresenceChanged(presence)),
+            // The app requests the user's own name when it shows that.
+            ServerEvent::Profile(_) => {}
             ServerEvent::KeysLow { left } => {
                 if let Some(keyring) = &mut self.keyring {
                     keyring.keys_low(left);

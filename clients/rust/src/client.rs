@@ -24,10 +24,10 @@ use wire::{
     ConversationId, DeleteRequest, DeviceId, DeviceRequest, DeviceResult, DownloadRequest, DownloadResult, EditRequest,
     Emoji, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Info, JoinRequest, JoinResult, LeaveRequest,
     LeaveResult, MediaId, MembersRequest, MembersResult, Message, MutedUntil, Presence, PresenceRequest,
-    PresenceResult, ReactRequest, ReactionsRequest, ReactionsResult, ReadRequest, ReadResult, ReceiptsRequest,
-    ReceiptsResult, Registration, RemoveRequest, Reply, ReportRequest, ReportResult, RestrictRequest, Role,
-    RoleRequest, SendResult, Seq, Settings, SettingsResult, Side, Target, UpdateRequest, UserId, WatchRequest,
-    WatchResult, body_fits,
+    PresenceResult, ProfileChange, ProfileRequest, ProfileResult, ProfilesRequest, ProfilesResult, ReactRequest,
+    ReactionsRequest, ReactionsResult, ReadRequest, ReadResult, ReceiptsRequest, ReceiptsResult, Registration,
+    RemoveRequest, Reply, ReportRequest, ReportResult, RestrictRequest, Role, RoleRequest, SendResult, Seq, Settings,
+    SettingsResult, Side, Target, UpdateRequest, UserId, WatchRequest, WatchResult, body_fits,
 };
 
 #[cfg(feature = "media")]
@@ -561,6 +561,26 @@ impl Client {
         report: ReportRequest,
     ) -> impl Future<Output = Result<ReportResult, Error>> + Send + 'static + use<> {
         self.ask(report)
+    }
+
+    /// Requests the profiles of users and services, at most 50. The result omits an id without a profile. Request those
+    /// in `left` again.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::TooLarge`] or [`Error::Closed`].
+    pub fn profiles(
+        &self,
+        user_ids: Vec<UserId>,
+    ) -> impl Future<Output = Result<ProfilesResult, Error>> + Send + 'static + use<> {
+        self.ask(ProfilesRequest { user_ids })
+    }
+
+    /// Changes the user's own profile. A field that is left out stays, and `Some(None)` removes it. Returns the version.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::TooLarge`] or [`Error::Closed`].
+    pub fn set_profile(&self, set: ProfileChange) -> impl Future<Output = Result<u64, Error>> + Send + 'static + use<> {
+        self.ask(ProfileRequest { set }).map_ok(|ProfileResult { version }| version)
     }
 
     /// Registers this device for push notifications, in place of its earlier registration. With `None`, as at a logout,

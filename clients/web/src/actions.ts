@@ -20,6 +20,8 @@ import {
   type MutedUntil,
   type Presence,
   type PresenceResult,
+  type ProfileChange,
+  type ProfilesResult,
   type ReactionsResult,
   type ReadResult,
   type ReceiptsResult,
@@ -353,6 +355,19 @@ export class Actions {
    */
   async report(report: Omit<ReportRequest, "action" | "id">): Promise<string> {
     return (await this.#call({ action: "report", ...report })).report_id;
+  }
+
+  /**
+   * Requests the profiles of users and services (1 to 50). The result omits an id without a profile. Request those in
+   * `left` again.
+   */
+  profiles(users: string[]): Promise<ProfilesResult> {
+    return this.#call({ action: "profiles", user_ids: users });
+  }
+
+  /** Changes the user's own profile. A field that is left out stays, and `null` removes it. Returns the version. */
+  async setProfile(set: ProfileChange): Promise<number> {
+    return (await this.#call({ action: "profile", set })).version;
   }
 
   /**

@@ -19,6 +19,8 @@ export type Request =
   | HistoryRequest
   | SettingsRequest
   | ReportRequest
+  | ProfilesRequest
+  | ProfileRequest
   | DeviceRequest
   | UploadRequest
   | UploadedRequest
@@ -189,6 +191,11 @@ export type SettingsRequest1 =
  */
 export type MutedUntil = Timestamp | "forever";
 /**
+ * The title of a group. A title of a stored entry is not checked: an earlier version accepted characters that are
+ * forbidden now.
+ */
+export type Title = string;
+/**
  * Registers the device of this connection for notifications, or takes it out.
  */
 export type DeviceRequest = DeviceRequest1 & {
@@ -292,11 +299,6 @@ export type UploadRequest1 =
   | {
       media_id: MediaId;
     };
-/**
- * The title of a group. A title of a stored entry is not checked: an earlier version accepted characters that are
- * forbidden now.
- */
-export type Title = string;
 /**
  * Bytes in a frame, or in an uploaded file of kind `sealed`.
  */
@@ -432,6 +434,8 @@ export type ServerFrame =
   | HistoryReply
   | SettingsReply
   | ReportReply
+  | ProfilesReply
+  | ProfileReply
   | DeviceReply
   | UploadReply
   | UploadedReply
@@ -465,6 +469,7 @@ export type ServerFrame =
   | TypingEvent
   | PresenceEvent
   | SettingsEvent
+  | ProfileEvent
   | KeysLowEvent
   | ConnectionReplacedEvent
   | GatewayError;
@@ -917,6 +922,42 @@ export interface Opened {
    * A reported entry.
    */
   seq: number;
+}
+/**
+ * The names and data of users.
+ */
+export interface ProfilesRequest {
+  action: "profiles";
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  /**
+   * @minItems 1
+   * @maxItems 50
+   */
+  user_ids: UserId[];
+}
+/**
+ * Changes the user's own name and data.
+ */
+export interface ProfileRequest {
+  action: "profile";
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  set: ProfileChange;
+}
+/**
+ * At least one field. A field that is left out stays as it is; `null` removes it.
+ */
+export interface ProfileChange {
+  /**
+   * At most 1,024 bytes without spaces.
+   */
+  data?: Data | null;
+  name?: Title | null;
 }
 /**
  * Hours of the day, from `from_min` to `to_min`, which may be past midnight. None if both are equal.
@@ -1838,6 +1879,58 @@ export interface ReportResult {
    * A repetition with the same conversation, entries and user gets the same id.
    */
   report_id: ReportId;
+}
+/**
+ * The answer to `profiles`, if it succeeded.
+ */
+export interface ProfilesReply {
+  action: "profiles";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: ProfilesResult;
+  type: "reply";
+}
+export interface ProfilesResult {
+  /**
+   * The ids to request again: their profiles did not fit the frame.
+   */
+  left: UserId[];
+  /**
+   * The profiles of those who have one, in no order, as many as a frame holds.
+   */
+  profiles: Profile[];
+}
+/**
+ * The name and the data of a user or a service.
+ */
+export interface Profile {
+  /**
+   * An object of the app's own.
+   */
+  data?: Data;
+  name?: Title;
+  user_id: UserId;
+  /**
+   * Rises with each change.
+   */
+  version: number;
+}
+/**
+ * The answer to `profile`, if it succeeded.
+ */
+export interface ProfileReply {
+  action: "profile";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: ProfileResult;
+  type: "reply";
+}
+export interface ProfileResult {
+  version: number;
 }
 /**
  * The answer to `device`, if it succeeded.
@@ -2777,6 +2870,13 @@ export interface PresenceEvent {
   user_id: UserId;
 }
 /**
+ * The user changed their profile on another of their connections.
+ */
+export interface ProfileEvent {
+  type: "profile";
+  version: number;
+}
+/**
  * Few key packages of this device are left: publish more.
  */
 export interface KeysLowEvent {
@@ -2858,6 +2958,8 @@ export const limits = {
   PRESENCE_USERS_MAX: 20,
   PRESENCE_WATCH_MS: 600000,
   PREVIEW_CHARS_MAX: 100,
+  PROFILES_MAX: 50,
+  PROFILE_DATA_BYTES_MAX: 1024,
   REACTIONS_SHOWN_MAX: 20,
   REACTORS_MAX: 100,
   READ_WAIT_MS: 10000,
@@ -3212,6 +3314,31 @@ export function isProblem(value: unknown): value is Problem {
     has(value, isFlag, "retryable");
 }
 
+export function isProfile(value: unknown): value is Profile {
+  return isObject(value) &&
+    mayHave(value, isData, "data") &&
+    mayHave(value, isText, "name") &&
+    has(value, isText, "user_id") &&
+    has(value, isInteger, "version");
+}
+
+export function isProfileEvent(value: unknown): value is ProfileEvent {
+  return isObject(value) &&
+    has(value, isInteger, "version") &&
+    value.type === "profile";
+}
+
+export function isProfileResult(value: unknown): value is ProfileResult {
+  return isObject(value) &&
+    has(value, isInteger, "version");
+}
+
+export function isProfilesResult(value: unknown): value is ProfilesResult {
+  return isObject(value) &&
+    has(value, listOf(isText), "left") &&
+    has(value, listOf(isProfile), "profiles");
+}
+
 export function isPublishKeysResult(value: unknown): value is PublishKeysResult {
   return isObject(value) &&
     has(value, isInteger, "devices", "left");
@@ -3360,6 +3487,8 @@ export interface Results {
   history: HistoryResult;
   settings: SettingsResult;
   report: ReportResult;
+  profiles: ProfilesResult;
+  profile: ProfileResult;
   device: DeviceResult;
   upload: UploadResult;
   uploaded: UploadedResult;
@@ -3395,6 +3524,8 @@ export const isResult: { [A in keyof Results]: (value: unknown) => value is Resu
   history: isHistoryResult,
   settings: isSettingsResult,
   report: isReportResult,
+  profiles: isProfilesResult,
+  profile: isProfileResult,
   device: isDeviceResult,
   upload: isUploadResult,
   uploaded: isUploadedResult,

@@ -8,7 +8,15 @@ import type { App } from "./driver.ts";
 import { type Engine, LocalEngine } from "./engine.ts";
 import { PigeonholeError } from "./errors.ts";
 import type { ClientEvent, State } from "./events.ts";
-import type { Channel, Message, Presence, SendResult } from "./frames.ts";
+import {
+  type Channel,
+  limits,
+  type Message,
+  type Presence,
+  type Profile,
+  type ProfileChange,
+  type SendResult,
+} from "./frames.ts";
 import { localZone } from "./local-zone.ts";
 import { directConversationId } from "./made-ids.ts";
 import type { NewGroup, Registration, Report } from "./protocol.ts";
@@ -167,6 +175,22 @@ export class Pigeonhole {
    */
   presence(userIds: string[]): Promise<Presence[]> {
     return this.#actions.presence(userIds);
+  }
+
+  /** Returns the profiles of these users and services that have one. */
+  async profiles(userIds: string[]): Promise<Profile[]> {
+    const all: Profile[] = [];
+    for (let left = userIds; left.length > 0; ) {
+      const page = await this.#actions.profiles(left.slice(0, limits.PROFILES_MAX));
+      all.push(...page.profiles);
+      left = [...page.left, ...left.slice(limits.PROFILES_MAX)];
+    }
+    return all;
+  }
+
+  /** Changes the user's own profile. A field that is left out stays, and `null` removes it. */
+  async setProfile(set: ProfileChange): Promise<void> {
+    await this.#actions.setProfile(set);
   }
 
   /** Returns all of the user's channels. The chat list has them too. */

@@ -218,6 +218,14 @@ it("makes a group and changes it, in the order of the calls, and looks it up", a
   const reported = { action: "report", conversation_id: "gr_ab", seqs: [3], reason: "spam" };
   expect(await server.answer("report", { report_id: "r_1" })).toEqual(reported);
   expect(await report).toBe("r_1");
+  const profiles = client.profiles(["bob"]);
+  const found = { profiles: [{ user_id: "bob", name: "Bob", version: 3 }], left: [] };
+  expect(await server.answer("profiles", found)).toEqual({ action: "profiles", user_ids: ["bob"] });
+  expect(await profiles).toEqual(found);
+  const named = client.setProfile({ name: "Alice", data: null });
+  const set = { action: "profile", set: { name: "Alice", data: null } };
+  expect(await server.answer("profile", { version: 4 })).toEqual(set);
+  expect(await named).toBe(4);
   const read = client.read("gr_ab", 4);
   await server.answer("read", { unread: 0, mentions: 0 });
   expect(await read).toEqual({ unread: 0, mentions: 0 });

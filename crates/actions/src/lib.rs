@@ -17,6 +17,7 @@ mod group;
 mod hook;
 mod log;
 mod marks;
+mod profiles;
 mod report;
 mod retry;
 mod sends;
@@ -31,8 +32,8 @@ use store::connections::Connection;
 use store::{Store, WarmTable, heads, roster};
 use wire::{
     Attached, Bytes, ClientMsgId, CommitRequest, ConversationId, ConversationKind, DeviceId, Kind, LeaveRequest,
-    ReadResult, Refusal, Rekeyed, ReportRequest, ReportResult, SealedMedia, SendRequest, Seq, ServerEvent, Settings,
-    Target, Timestamp, UserId, WatchResult,
+    ProfileChange, ProfileResult, ProfilesRequest, ProfilesResult, ReadResult, Refusal, Rekeyed, ReportRequest,
+    ReportResult, SealedMedia, SendRequest, Seq, ServerEvent, Settings, Target, Timestamp, UserId, WatchResult,
 };
 
 pub use access::Access;
@@ -44,6 +45,7 @@ pub use group::{LogSoFar, Repaired};
 pub use hook::{Ask, Asked, Hook};
 pub use log::{Changed, Reconciled, added, creation};
 pub use marks::{Raised, Repeats};
+pub use profiles::WrittenAt;
 pub use retry::{Attempt, retry};
 pub use sends::SendLimits;
 pub use store::inbox::Mark;
@@ -465,6 +467,37 @@ impl Actions {
     /// A refusal, or a service that failed.
     pub async fn report(&self, user: &UserId, request: ReportRequest) -> Result<ReportResult, Failure> {
         report::report(self, user, request).await
+    }
+
+    /// Returns profiles of users.
+    ///
+    /// # Errors
+    /// `forbidden` where there are none, or a service that failed.
+    pub async fn profiles(&self, request: &ProfilesRequest) -> Result<ProfilesResult, Failure> {
+        profiles::list(self, request).await
+    }
+
+    /// Changes the user's own profile.
+    ///
+    /// # Errors
+    /// `forbidden` where users write none, `conflict`, or a service that failed.
+    pub async fn change_own_profile(&self, user: &UserId, set: &ProfileChange) -> Result<ProfileResult, Failure> {
+        self.limits.profiles.check_own()?;
+        profiles::change(self, user, set, WrittenAt::Now).await
+    }
+
+    /// Changes the profile of a user or a service for the team's servers.
+    ///
+    /// # Errors
+    /// `forbidden` where there are none, `conflict`, or a service that failed.
+    pub async fn change_profile(
+        &self,
+        user: &UserId,
+        set: &ProfileChange,
+        written_at: WrittenAt,
+    ) -> Result<ProfileResult, Failure> {
+        self.limits.profiles.check_on()?;
+        profiles::change(self, user, set, written_at).await
     }
 
     /// Sets what the user wants for a conversation or for another user.

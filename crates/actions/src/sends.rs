@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::{Content, Draft, Encryption, Filled, Rate, Seal};
+use domain::{Content, Draft, Encryption, Filled, Profiles, Rate, Seal};
 use store::message_append::FirstMessage;
 use wire::{ConversationId, Refusal, Timestamp, UserId};
 
@@ -24,6 +24,8 @@ pub struct SendLimits {
     pub sealed_reports: bool,
     /// Whether the team has a filter of what users write.
     pub filtered: bool,
+    /// Whether users have profiles.
+    pub profiles: Profiles,
     /// How long the operator can read a report.
     pub reports_kept_for: Duration,
     /// Commits in each conversation, and births among them.
@@ -54,6 +56,7 @@ impl SendLimits {
             encryption: Encryption::default(),
             sealed_reports: false,
             filtered: false,
+            profiles: Profiles::default(),
             reports_kept_for: Duration::ZERO,
             commits: Rate::UNLIMITED,
             births: Rate::UNLIMITED,

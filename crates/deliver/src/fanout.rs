@@ -388,6 +388,7 @@ fn of_other_member<'a>(delivery: &'a Delivery) -> Option<&'a UserId> {
         ServerEvent::MessagesNew { .. }
         | ServerEvent::Presence(_)
         | ServerEvent::Settings(_)
+        | ServerEvent::Profile(_)
         | ServerEvent::KeysLow { .. }
         | ServerEvent::ConnectionReplaced {} => return None,
     };

@@ -27,6 +27,7 @@ mod media;
 mod membership;
 mod observers;
 mod page;
+mod profiles;
 mod rate;
 mod report;
 mod room;
@@ -62,6 +63,7 @@ pub use media::{
 pub use membership::{Counted, Marks, MemberSettings, Membership, News, Reading, View, With};
 pub use observers::{Noted, Observer, Observers};
 pub use page::{Backlog, drain_page, fit, fit_last, split};
+pub use profiles::{InvalidProfiles, Profiles};
 pub use rate::{Filled, InvalidRate, Rate};
 pub use report::{REPORTS, is_month, month, reported};
 pub use room::{Room, Waiting};

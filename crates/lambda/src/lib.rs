@@ -23,7 +23,8 @@ pub use limiter::Limiter;
 pub use log::{logs_as_ours, start_log, subscriber};
 pub use log_key::LogKey;
 pub use start::{
-    Core, actions_from_env, encryption, group_members_max, kept_for, reports_kept_for, sealed_reports, send_limits,
+    Core, actions_from_env, encryption, group_members_max, kept_for, profiles, reports_kept_for, sealed_reports,
+    send_limits,
 };
 pub use websocket::{Response, answer, line, respond};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use actions::{Actions, Clock, SendLimits};
 use aws_config::SdkConfig;
 use deliver::{ConnectionsApi, Fanout};
-use domain::Encryption;
+use domain::{Encryption, Profiles};
 use store::Store;
 
 use crate::Limiter;
@@ -64,6 +64,14 @@ pub fn sealed_reports() -> Result<bool, BadVariable> {
         "off" => Ok(false),
         _ => Err(BadVariable::new("SEALED_REPORTS", "must be on or off")),
     }
+}
+
+/// `PROFILES`: whether users have profiles, and who writes them.
+///
+/// # Errors
+/// [`BadVariable`] names the variable.
+pub fn profiles() -> Result<Profiles, BadVariable> {
+    Profiles::parse(&env("PROFILES")?).map_err(|invalid| BadVariable::new("PROFILES", invalid.to_string()))
 }
 
 /// `AUDIT_DAYS`: how long an earlier text of a message is kept for the operator.

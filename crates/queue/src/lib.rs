@@ -12,6 +12,7 @@ use aws_sdk_sqs::operation::send_message::SendMessageError;
 use aws_sdk_sqs::types::MessageAttributeValue;
 use domain::{Failure, ServiceError};
 use serde::Deserialize;
+use wire::Timestamp;
 use wire::limits::FRAME_BYTES_MAX;
 
 /// One attempt at one call.
@@ -41,6 +42,9 @@ struct Attributes {
     message_group_id: String,
     #[serde(default)]
     approximate_receive_count: Option<String>,
+    /// In milliseconds.
+    #[serde(default)]
+    sent_timestamp: Option<String>,
 }
 
 impl Batch {
@@ -67,6 +71,11 @@ impl Record {
     /// an earlier message that failed.
     pub fn receives(&self) -> u32 {
         self.attributes.approximate_receive_count.as_ref().and_then(|count| count.parse().ok()).unwrap_or_default()
+    }
+
+    /// Returns when the queue took the message.
+    pub fn sent_at(&self) -> Option<Timestamp> {
+        self.attributes.sent_timestamp.as_ref()?.parse().ok().map(Timestamp::from_millis)
     }
 }
 

@@ -11,6 +11,7 @@ use wire::{AllowedTo, ConversationId, HistoryFrom, JoinBy, Kind, MediaId, Messag
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, Value, number, readable, text, users, version};
+use crate::profiles::is_conversation;
 use crate::{Error, Store, batch};
 
 /// The group, if there is one.
@@ -41,18 +42,22 @@ pub async fn get_many(store: &Store, conversations: &[ConversationId]) -> Result
 pub struct Page {
     pub heads: Vec<Head>,
     pub unreadable: u64,
-    /// Behind which group the next page begins, if there may be more.
-    pub next: Option<ConversationId>,
+    /// Behind which row the next page begins, if there may be more: not always a group's.
+    pub next: Option<String>,
 }
 
 /// Returns a page of all groups.
-pub async fn page(store: &Store, limit: usize, behind: Option<&ConversationId>) -> Result<Page, Error> {
+pub async fn page(store: &Store, limit: usize, behind: Option<&str>) -> Result<Page, Error> {
     let table = &store.tables.conversations;
     #[expect(clippy::disallowed_methods, reason = "an operator's repair looks at all groups, and at their heads only")]
     let scan = store.client.scan().table_name(table).limit(i32::try_from(limit).unwrap_or(i32::MAX));
-    let found = scan.set_exclusive_start_key(behind.map(key)).send().await.of_call("Scan", table)?;
-    let (heads, unreadable) = readable(found.items().iter().map(|item| read(table, item)));
-    let next = |item| Reader { item, table }.parsed("conversation_id", ConversationId::parse);
+    let found = scan.set_exclusive_start_key(behind.map(of_key)).send().await.of_call("Scan", table)?;
+    let groups = found.items().iter().filter(|item| {
+        let key = Reader { item, table }.text("conversation_id");
+        key.map_or(true, is_conversation)
+    });
+    let (heads, unreadable) = readable(groups.map(|item| read(table, item)));
+    let next = |item| Reader { item, table }.text("conversation_id").map(str::to_owned);
     Ok(Page { heads, unreadable, next: found.last_evaluated_key().map(next).transpose()? })
 }
 
@@ -100,7 +105,11 @@ pub(crate) fn head_check(store: &Store, head: &Head) -> ConditionCheckBuilder {
 }
 
 fn key(conversation: &ConversationId) -> Item {
-    Item::from([("conversation_id".to_owned(), text(conversation.as_str()))])
+    of_key(conversation.as_str())
+}
+
+fn of_key(key: &str) -> Item {
+    Item::from([("conversation_id".to_owned(), text(key))])
 }
 
 /// Writes `head`, if the group's log still ends as in `previous`, or if the group does not exist yet.

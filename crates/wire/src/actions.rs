@@ -27,6 +27,8 @@ mod list_keys;
 mod members;
 mod ping;
 mod presence;
+mod profile;
+mod profiles;
 mod publish_keys;
 mod react;
 mod reactions;
@@ -66,6 +68,8 @@ pub use list_keys::*;
 pub use members::*;
 pub use ping::*;
 pub use presence::*;
+pub use profile::*;
+pub use profiles::*;
 pub use publish_keys::*;
 pub use react::*;
 pub use reactions::*;
@@ -221,6 +225,12 @@ registry! {
     /// Tells the operator about messages, a conversation or a user. Safe to repeat.
     "report": Report(ReportRequest) -> ReportResult, in "inbox",
         like r#"{"action":"report","id":"r1","conversation_id":"dm_x","seqs":[42],"reason":"spam"}"#;
+    /// The names and data of users.
+    "profiles": Profiles(ProfilesRequest) -> ProfilesResult, in "inbox",
+        like r#"{"action":"profiles","id":"r1","user_ids":["alice","bob"]}"#;
+    /// Changes the user's own name and data.
+    "profile": Profile(ProfileRequest) -> ProfileResult, in "read",
+        like r#"{"action":"profile","id":"r1","set":{"name":"Alice"}}"#;
     /// Registers the device of this connection for notifications, or takes it out.
     "device": Device(DeviceRequest) -> DeviceResult, in "device",
         like r#"{"action":"device","id":"r1","platform":"apns","token":"9f2c51d0"}"#;
@@ -341,9 +351,10 @@ served! {
         Send(SendRequest), Edit(EditRequest), Delete(DeleteRequest), React(ReactRequest),
     }
     "drain": DrainAction { Drain(DrainRequest), Ack(AckRequest), Ping(PingRequest), }
-    "read": ReadAction { Read(ReadRequest), Settings(Settings), }
+    "read": ReadAction { Read(ReadRequest), Settings(Settings), Profile(ProfileRequest), }
     "inbox": InboxAction {
         Inbox(InboxRequest), Channels(ChannelsRequest), History(HistoryRequest), Report(ReportRequest),
+        Profiles(ProfilesRequest),
     }
     "device": DeviceAction { Device(DeviceRequest), }
     "keys": KeysAction {

@@ -23,6 +23,16 @@ impl Data {
         data.check(body).map(|()| Some(data))
     }
 
+    /// Reads the field `data` of what has no body.
+    pub(crate) fn parse_alone(fields: &Fields, bytes_max: usize) -> Result<Option<Self>, Refusal> {
+        let data = Self::parse(fields, "")?;
+        if data.as_ref().is_some_and(|data| data.to_text().len() > bytes_max) {
+            let problem = format!("must be at most {bytes_max} bytes without spaces").into();
+            return Err(Refusal::TooLarge { field: "data", problem });
+        }
+        Ok(data)
+    }
+
     /// Checks its levels and its length, alone and with the body of the same message.
     ///
     /// # Errors

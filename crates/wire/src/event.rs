@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::actions::{Member, Presence, Settings};
+use crate::actions::{Member, Presence, ProfileResult, Settings};
 use crate::ids::{ConversationId, Seq, UserId};
 use crate::json::to_json;
 use crate::message::Message;
@@ -38,6 +38,9 @@ pub enum ServerEvent {
     /// The user changed settings on another of their connections.
     #[serde(rename = "settings")]
     Settings(Settings),
+    /// The user changed their profile on another of their connections.
+    #[serde(rename = "profile")]
+    Profile(ProfileResult),
     /// Few key packages of this device are left: publish more.
     #[serde(rename = "keys.low")]
     KeysLow { left: u64 },

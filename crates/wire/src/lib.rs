@@ -49,5 +49,5 @@ pub use media::{Attached, Digest, FileName, Media, MimeType, SealedMedia, Thumbh
 pub use message::{Message, Reaction, body_fits, mentions_fit};
 pub use refusal::Refusal;
 pub use request::{Rejected, Request};
-pub use service::ServiceMessage;
+pub use service::{Queued, ServiceMessage};
 pub use time::Timestamp;

@@ -1,8 +1,8 @@
-//! A service's message to a user, as the team's own server puts it into the queue.
+//! The queue's messages from a team's own server: a service's message to a user, or a change of a profile.
 
 use serde_json::Value;
 
-use crate::actions::{Empty, said};
+use crate::actions::{Empty, ProfileChange, said};
 use crate::data::Data;
 use crate::fields::Fields;
 use crate::ids::{ClientMsgId, UserId};
@@ -10,19 +10,18 @@ use crate::kind::Kind;
 use crate::limits::FRAME_BYTES_MAX;
 use crate::refusal::Refusal;
 
-/// A message of a service to a user, who need not exist yet.
+/// A message of the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServiceMessage {
-    pub from: UserId,
-    pub to: UserId,
-    /// The idempotency key: unique per service and user.
-    pub client_msg_id: ClientMsgId,
-    pub kind: Kind,
-    pub body: String,
-    pub data: Option<Data>,
+pub enum Queued {
+    Message(Box<ServiceMessage>),
+    /// `{"profile":"alice","set":{…}}`
+    Profile {
+        user_id: UserId,
+        set: ProfileChange,
+    },
 }
 
-impl ServiceMessage {
+impl Queued {
     /// Reads it. Unknown fields are ignored.
     ///
     /// # Errors
@@ -37,6 +36,27 @@ impl ServiceMessage {
             Err(_) => return Err(Refusal::bad_request("message", "must be valid JSON")),
         };
         let fields = Fields { object: &object, path: "" };
+        match fields.optional("profile", UserId::parse)? {
+            Some(user_id) => Ok(Self::Profile { user_id, set: ProfileChange::parse(&fields)? }),
+            None => Ok(Self::Message(Box::new(ServiceMessage::parse(&fields)?))),
+        }
+    }
+}
+
+/// A message of a service to a user, who need not exist yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceMessage {
+    pub from: UserId,
+    pub to: UserId,
+    /// The idempotency key: unique per service and user.
+    pub client_msg_id: ClientMsgId,
+    pub kind: Kind,
+    pub body: String,
+    pub data: Option<Data>,
+}
+
+impl ServiceMessage {
+    fn parse(fields: &Fields) -> Result<Self, Refusal> {
         let to = fields.required("to", UserId::parse)?;
         if to.is_service() {
             return Err(Refusal::bad_request("to", "must be a user: services take no messages"));
@@ -45,7 +65,7 @@ impl ServiceMessage {
         let kind = fields.required("kind", |kind| {
             Kind::of_request(kind).filter(is_allowed).ok_or("must be \"text\", or \"x-\" and a name")
         })?;
-        let (body, data) = said(&fields, &kind, Empty::Refused)?;
+        let (body, data) = said(fields, &kind, Empty::Refused)?;
         Ok(Self {
             from: fields.optional("from", UserId::parse_service)?.unwrap_or_else(UserId::service_default),
             to,
@@ -63,16 +83,20 @@ mod tests {
 
     use super::*;
 
-    fn parse(change: &Value) -> Result<ServiceMessage, Refusal> {
+    fn parse(change: &Value) -> Result<Queued, Refusal> {
         let mut message = json!({"to": "bob", "client_msg_id": "order-1", "kind": "text", "body": "on its way"});
         message.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-        ServiceMessage::parse(&message.to_string())
+        Queued::parse(&message.to_string())
     }
 
     #[test]
     fn who_names_no_service_is_the_system() {
-        assert_eq!(parse(&json!({})).unwrap().from, "@system");
-        assert_eq!(parse(&json!({"from": "@orders", "colour": "red"})).unwrap().from, "@orders");
+        let from = |change| match parse(&change).unwrap() {
+            Queued::Message(message) => message.from,
+            Queued::Profile { .. } => panic!("it is a message"),
+        };
+        assert_eq!(from(json!({})), "@system");
+        assert_eq!(from(json!({"from": "@orders", "colour": "red"})), "@orders");
     }
 
     #[test]
@@ -86,6 +110,10 @@ mod tests {
             (json!({"client_msg_id": ""}), "client_msg_id: "),
             (json!({"client_msg_id": "operator:delete:1"}), "client_msg_id: must not begin with operator:"),
             (json!({"kind": "image"}), "kind: must be"),
+            (json!({"profile": "a b"}), "profile: "),
+            (json!({"profile": "alice"}), "set: is missing"),
+            (json!({"profile": "alice", "set": {}}), "set: must have name or data"),
+            (json!({"profile": "alice", "set": {"avatar": "m_x"}}), "set.avatar: must be left out"),
             (json!({"body": ""}), "body: must not be empty"),
             (json!({"body": "x".repeat(16 * 1024 + 1)}), "body: must be at most"),
             (json!({"more": "x".repeat(33 * 1024)}), "message: must be at most"),
@@ -94,7 +122,7 @@ mod tests {
             assert!(refusal.to_string().starts_with(names), "{refusal}");
         }
         for text in ["", "[]", "{", "null"] {
-            assert!(matches!(ServiceMessage::parse(text), Err(Refusal::BadRequest { .. })), "{text}");
+            assert!(matches!(Queued::parse(text), Err(Refusal::BadRequest { .. })), "{text}");
         }
     }
 }

@@ -9,17 +9,18 @@ mod repair;
 mod reports;
 mod service;
 
-use actions::{Actions, SendLimits};
+use actions::{Actions, SendLimits, WrittenAt};
 use domain::{Failure, Rate};
 use futures_util::future::try_join_all;
 use lambda::{
-    BadVariable, Diagnostic, EventLine, LambdaEvent, LogKey, actions_from_env, group_members_max, kept_for, sdk_config,
+    BadVariable, Diagnostic, EventLine, LambdaEvent, LogKey, actions_from_env, group_members_max, kept_for, profiles,
+    sdk_config,
 };
 use op::Op;
 use serde_json::{Value, json};
 use store::connections::{self, Freshness};
 use store::{WarmTable, warm_up, watchers};
-use wire::{Timestamp, UserId, direct_conversation_id};
+use wire::{ProfileChange, ProfileResult, Timestamp, UserId, direct_conversation_id};
 
 /// The function's clients and settings, made once per process.
 #[derive(Debug)]
@@ -34,7 +35,8 @@ pub struct Deps {
 /// # Errors
 /// [`BadVariable`] names the variable.
 pub async fn start() -> Result<Deps, BadVariable> {
-    let limits = SendLimits::new(Rate::UNLIMITED, Rate::UNLIMITED, kept_for()?, group_members_max()?);
+    let mut limits = SendLimits::new(Rate::UNLIMITED, Rate::UNLIMITED, kept_for()?, group_members_max()?);
+    limits.profiles = profiles()?;
     let actions = actions_from_env(&sdk_config().await, limits)?;
     warm_up(&actions.store, WarmTable::Connections).await;
     Ok(Deps { actions, log_key: LogKey::from_env()? })
@@ -87,6 +89,11 @@ async fn run(deps: &Deps, op: Op, now: Timestamp, line: &mut EventLine) -> Resul
         Op::Repair { conversation_id: Some(group), log, .. } => repair::one(deps, &group, log, line).await,
         Op::As { service, action } => service::act(deps, &service, *action, line).await,
         Op::DeleteMessage { conversation_id, seq } => service::delete_message(deps, (conversation_id, seq), line).await,
+        Op::Profile { user_id, set } => {
+            let set = ProfileChange::of(&set)?;
+            let ProfileResult { version } = deps.actions.change_profile(&user_id, &set, WrittenAt::Now).await?;
+            Ok(json!({ "version": version }))
+        }
         Op::Reports { month, cursor } => reports::list(deps, &month, cursor.as_ref()).await,
         Op::ReportClose { month, report_id, outcome } => reports::close(deps, &month, &report_id, &outcome, now).await,
         Op::Repair { conversation_id: None, since, behind, .. } => repair::all(deps, since, behind, line).await,

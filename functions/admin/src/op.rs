@@ -2,7 +2,7 @@
 
 use actions::LogSoFar;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use wire::{ClientMsgId, ConversationId, InvalidId, Refusal, ReportId, Request, Seq, ServiceAction, Timestamp, UserId};
 
 /// A request, by its `op`.
@@ -42,7 +42,7 @@ pub(crate) enum Op {
     Repair {
         conversation_id: Option<ConversationId>,
         since: Option<Timestamp>,
-        behind: Option<ConversationId>,
+        behind: Option<String>,
         /// For one group: the last reply's `next`.
         log: Option<LogSoFar>,
     },
@@ -50,6 +50,11 @@ pub(crate) enum Op {
     DeleteMessage {
         conversation_id: ConversationId,
         seq: Seq,
+    },
+    /// Changes the profile of a user or a service.
+    Profile {
+        user_id: UserId,
+        set: Map<String, Value>,
     },
     /// The open reports of a month, such as `2026-11`, behind the last reply's `next_cursor`.
     Reports {
@@ -79,6 +84,7 @@ impl Op {
             | Self::Unsuspend { user_id }
             | Self::Connections { user_id }
             | Self::Pending { user_id }
+            | Self::Profile { user_id, .. }
             | Self::As { service: user_id, .. } => Some(user_id),
             Self::LoggedAs { .. }
             | Self::Conversation { .. }
@@ -105,7 +111,7 @@ impl Op {
 }
 
 /// The names of those that [`Op`] reads by itself.
-const OF_OPERATORS: [&str; 11] = [
+const OF_OPERATORS: [&str; 12] = [
     "kick",
     "suspend",
     "unsuspend",
@@ -115,6 +121,7 @@ const OF_OPERATORS: [&str; 11] = [
     "conversation",
     "repair",
     "delete_message",
+    "profile",
     "reports",
     "report_close",
 ];

@@ -43,13 +43,13 @@ pub(crate) async fn one(
 pub(crate) async fn all(
     deps: &Deps,
     since: Option<Timestamp>,
-    mut behind: Option<ConversationId>,
+    mut behind: Option<String>,
     line: &mut EventLine,
 ) -> Result<Value, Failure> {
     let began = deps.actions.clock.now();
     let (mut groups, mut moved, mut unreadable, mut failed, mut frames) = (0_u64, 0, 0, vec![], vec![]);
     'pages: loop {
-        let page = heads::page(&deps.actions.store, GROUPS_AT_ONCE, behind.as_ref()).await?;
+        let page = heads::page(&deps.actions.store, GROUPS_AT_ONCE, behind.as_deref()).await?;
         unreadable += page.unreadable;
         let is_meant = |head: &&Head| {
             let has_rows = match head.conversation_id.kind() {
@@ -74,7 +74,7 @@ pub(crate) async fn all(
                 failed.push(group.clone());
             }
             if deps.actions.clock.now().since(began) >= BUDGET {
-                behind = Some(group.clone());
+                behind = Some(group.to_string());
                 break 'pages;
             }
         }

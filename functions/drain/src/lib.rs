@@ -7,7 +7,7 @@ mod ping;
 use actions::SendLimits;
 use lambda::{
     BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Response, answer, encryption, optional,
-    sdk_config, sealed_reports,
+    profiles, sdk_config, sealed_reports,
 };
 use store::WarmTable;
 use wire::DrainAction;
@@ -20,6 +20,7 @@ pub async fn start() -> Result<Core, BadVariable> {
     let mut limits = SendLimits::default();
     (limits.encryption, limits.sealed_reports) = (encryption()?, sealed_reports()?);
     limits.filtered = optional("SEND_HOOK_ARN").is_some();
+    limits.profiles = profiles()?;
     let core = Core::from_env(&sdk_config().await, limits)?;
     core.actions.warm_up(WarmTable::Inbox).await;
     Ok(core)

@@ -10,8 +10,9 @@ pub(crate) async fn ping(core: &Core, caller: &Caller, request: &PingRequest) ->
     let features = request.features.then(|| {
         let limits = &core.actions.limits;
         let switched_on = limits.encryption.features(limits.sealed_reports);
-        let always = ["data", "report", "restrict", "unread", "quiet", "fuse"].into_iter().chain(limits.filtered.then_some("hook"));
-        always.map(str::to_owned).chain(switched_on).collect()
+        let always = ["data", "report", "restrict", "unread", "quiet", "fuse"];
+        let on = always.iter().chain(limits.profiles.features()).chain(limits.filtered.then_some(&"hook"));
+        on.map(|name| (*name).to_owned()).chain(switched_on).collect()
     });
     Ok(PingResult { pending, server_time: core.actions.clock.now(), features }.into())
 }

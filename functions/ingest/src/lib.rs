@@ -8,14 +8,16 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use actions::{Actions, SendLimits, Writer, conversation_for};
+use actions::{Actions, SendLimits, Writer, WrittenAt, conversation_for};
 use domain::Failure;
 use futures_util::future::join_all;
-use lambda::{BadVariable, BatchResponse, Diagnostic, EventLine, LambdaEvent, actions_from_env, env, sdk_config};
+use lambda::{
+    BadVariable, BatchResponse, Diagnostic, EventLine, LambdaEvent, actions_from_env, env, profiles, sdk_config,
+};
 use queue::{Batch, DeadLetters, Record};
 use store::WarmTable;
 use tokio::time::{Instant, timeout, timeout_at};
-use wire::{ConversationId, SendRequest, ServiceMessage, Target};
+use wire::{Queued, SendRequest, ServiceMessage, Target};
 
 /// After this time of a batch, no further message is begun: it comes again.
 const BEGIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,7 +43,9 @@ pub struct Deps {
 /// [`BadVariable`] names the variable.
 pub async fn start() -> Result<Deps, BadVariable> {
     let sdk = sdk_config().await;
-    let actions = actions_from_env(&sdk, SendLimits::default())?;
+    let mut limits = SendLimits::default();
+    limits.profiles = profiles()?;
+    let actions = actions_from_env(&sdk, limits)?;
     let dead_letters = DeadLetters::from_sdk(&sdk, env("DEAD_LETTERS_URL")?);
     actions.warm_up(WarmTable::Inbox).await;
     Ok(Deps { actions, dead_letters })
@@ -64,7 +68,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Batch>) -> Result<BatchRespo
 async fn in_order<'a>(deps: &Deps, request_id: &str, began: Instant, group: &[&'a Record]) -> Vec<&'a Record> {
     let (mut again, mut stopped, mut given_up) = (vec![], HashSet::new(), HashSet::new());
     for record in group {
-        let conversation = conversation_of(record);
+        let conversation = target_of(record);
         if began.elapsed() >= BEGIN_TIMEOUT || conversation.as_ref().is_some_and(|of| stopped.contains(of)) {
             again.push(*record);
             continue;
@@ -85,10 +89,12 @@ async fn in_order<'a>(deps: &Deps, request_id: &str, began: Instant, group: &[&'
     again
 }
 
-/// `None` of a message that can't be accepted.
-fn conversation_of(record: &Record) -> Option<ConversationId> {
-    let ServiceMessage { from, to, .. } = ServiceMessage::parse(&record.body).ok()?;
-    Some(conversation_for(&from, &Target::User(to)))
+/// Returns what the message changes: a conversation, or a user's profile. `None` of a message that can't be accepted.
+fn target_of(record: &Record) -> Option<String> {
+    Some(match Queued::parse(&record.body).ok()? {
+        Queued::Message(message) => conversation_for(&message.from, &Target::User(message.to)).to_string(),
+        Queued::Profile { user_id, .. } => format!("profile {user_id}"),
+    })
 }
 
 /// The outcome of a message.
@@ -129,10 +135,21 @@ async fn take(deps: &Deps, request_id: &str, began: Instant, record: &Record, is
     taken
 }
 
+async fn store(deps: &Deps, record: &Record, line: &mut EventLine) -> Result<(), Failure> {
+    match Queued::parse(&record.body)? {
+        Queued::Message(message) => send(deps, *message, line).await,
+        Queued::Profile { user_id, set } => {
+            let user = line.user_id.insert(user_id);
+            let at = record.sent_at().map_or(WrittenAt::Now, WrittenAt::Sent);
+            deps.actions.change_profile(user, &set, at).await.map(drop)
+        }
+    }
+}
+
 /// Stores the message, and sends the events. A duplicate gets its events again: the run that stored it may have died
 /// right after.
-async fn store(deps: &Deps, record: &Record, line: &mut EventLine) -> Result<(), Failure> {
-    let ServiceMessage { from, to, client_msg_id, kind, body, data } = ServiceMessage::parse(&record.body)?;
+async fn send(deps: &Deps, message: ServiceMessage, line: &mut EventLine) -> Result<(), Failure> {
+    let ServiceMessage { from, to, client_msg_id, kind, body, data } = message;
     let request = SendRequest {
         target: Target::User(to),
         client_msg_id,

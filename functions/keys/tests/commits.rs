@@ -304,6 +304,8 @@ async fn where_encryption_is_required_users_write_nothing_in_the_clear() {
             "unread",
             "quiet",
             "fuse",
+            "profiles",
+            "profile.write",
             "encryption",
             "encryption.groups",
             "encryption.media",

@@ -223,6 +223,8 @@ async fn where_reports_are_on_each_sealed_message_has_its_digest() {
             "unread",
             "quiet",
             "fuse",
+            "profiles",
+            "profile.write",
             "encryption",
             "encryption.groups",
             "encryption.media",

@@ -8,7 +8,7 @@ use std::time::Duration;
 use actions::{Actions, Hook, SendLimits};
 use deliver::{ConnectionsApi, Fanout};
 use device::Applications;
-use domain::{ConnectionId, Encryption, Rate};
+use domain::{ConnectionId, Encryption, Profiles, Rate};
 use keys::KeyRates;
 use lambda::{
     Clock, Context, Core, Diagnostic, InvocationEvent, LambdaEvent, Limiter, LogKey, Response, WebSocketEvent,
@@ -43,6 +43,7 @@ pub struct Limits {
     /// MiB that a user uploads.
     pub uploads: Rate,
     pub encryption: Encryption,
+    pub profiles: Profiles,
     /// Whether each sealed message has a digest.
     pub sealed_reports: bool,
     pub keys: KeyRates,
@@ -64,6 +65,7 @@ impl Default for Limits {
             media_bytes: wire::limits::MEDIA_BYTES_MAX,
             uploads: Rate::UNLIMITED,
             encryption: Encryption::Optional,
+            profiles: Profiles::Users,
             sealed_reports: false,
             keys: KeyRates {
                 claims: Rate { burst: 30, pause: Duration::from_secs(30) },
@@ -144,8 +146,10 @@ impl InProcess {
         });
         self.media.failures = Failures::new(sqs.clone(), "http://sqs.test/failures");
         let fanout = Fanout::new(self.store.clone(), ConnectionsApi::new(self.management.clone()));
+        let mut limits = SendLimits::default();
+        limits.profiles = self.limits.profiles;
         self.ingest = Some(ingest::Deps {
-            actions: Actions::new(self.store.clone(), fanout, SendLimits::default(), clock_of(&self.clock)),
+            actions: Actions::new(self.store.clone(), fanout, limits, clock_of(&self.clock)),
             dead_letters: DeadLetters::new(sqs.clone(), "http://sqs.test/dead-letters.fifo"),
         });
         self.queue = Some(sqs);
@@ -202,17 +206,21 @@ impl InProcess {
         };
         let sealing = |mut of: SendLimits| {
             (of.encryption, of.commits, of.births) = (limits.encryption, limits.commits, limits.births);
-            of.sealed_reports = limits.sealed_reports;
+            (of.sealed_reports, of.profiles) = (limits.sealed_reports, limits.profiles);
             of.reports_kept_for = Duration::from_hours(180 * 24);
             process(of)
         };
         let plain = || sealing(SendLimits::default());
         let connect = plain();
+        let with_profiles = |mut of: SendLimits| {
+            of.profiles = limits.profiles;
+            process(of)
+        };
         let of_blocks = SendLimits::new(Rate::UNLIMITED, first_messages, Duration::ZERO, 0);
         Self {
             send: sealing(write_limits()),
             drain: plain(),
-            read: process(of_blocks),
+            read: with_profiles(of_blocks),
             inbox: plain(),
             group: sealing(write_limits()),
             fanout: plain().actions,
@@ -227,7 +235,7 @@ impl InProcess {
             keys: of_keys(sealing(of_rates(sends, first_messages)), limits),
             media: of_media(objects, plain(), limits),
             notify: None,
-            admin: of_operators(process(of_rates(Rate::UNLIMITED, Rate::UNLIMITED)).actions),
+            admin: of_operators(with_profiles(of_rates(Rate::UNLIMITED, Rate::UNLIMITED)).actions),
             ingest: None,
             queue: None,
             filter: None,
@@ -293,6 +301,7 @@ impl InProcess {
             let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
             json!({"messageId": format!("{place} {body}"), "body": body, "attributes": {
                 "MessageGroupId": group, "ApproximateReceiveCount": receives,
+                "SentTimestamp": self.clock.now().millis().to_string(),
             }})
         };
         let records: Vec<Value> = messages.iter().enumerate().map(record).collect();

@@ -279,6 +279,11 @@ async fn listing() -> Rows {
     let report = json!({"action": "report", "conversation_id": conversation, "seqs": [200], "reason": "spam"});
     rows.push(("report: one message", app.cost([("bob", report.clone())]).await));
     rows.push(("report: repeated", app.cost([("bob", report)]).await));
+    let profile = json!({"action": "profile", "set": {"name": "Bob"}});
+    rows.push(("profile: a name", app.cost([("bob", profile)]).await));
+    let users: Vec<String> = std::iter::once("bob".to_owned()).chain((1..50).map(|n| format!("u{n}"))).collect();
+    let profiles = json!({"action": "profiles", "user_ids": users});
+    rows.push(("profiles: 50 users", app.cost([("alice", profiles)]).await));
     rows
 }
 

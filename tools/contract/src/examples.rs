@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use wire::{
     ACTIONS, AckResult, AddResult, AllowedTo, Attached, Bytes, Carried, Channel, ChannelsResult, ClaimKeysResult,
     ClaimedDevice, ClaimedUser, ClientMsgId, CommitResult, Conversation, ConversationId, ConversationKind,
-    ConversationSettings, CreateResult, DeleteResult, DeviceId, DeviceResult, Digest, Download, DownloadResult,
+    ConversationSettings, CreateResult, Data, DeleteResult, DeviceId, DeviceResult, Digest, Download, DownloadResult,
     DrainResult, EditResult, Emoji, GroupInfoResult, GroupMember, HistoryFrom, HistoryResult, InboxResult, JoinBy,
     JoinResult, KeyDevice, Kind, LastMessage, LeaveResult, ListKeysResult, Media, MediaId, Member, MembersResult,
-    Message, MessageId, MimeType, MutedUntil, Part, PingResult, Presence, PresenceResult, PublishKeysResult,
-    ReactResult, Reaction, ReactionsResult, Reactor, ReadResult, Receipt, ReceiptsResult, Refusal, RemoveKeysResult,
-    RemoveResult, Reply, ReportId, ReportResult, RequestId, RestrictResult, Role, RoleResult, SealedMedia, SendResult,
-    Seq, ServerEvent, Settings, SettingsResult, System, Thumbhash, Timestamp, Title, UnwatchResult, UpdateResult,
-    UploadResult, UploadedResult, UserId, UserSettings, WatchResult, error_frame, reply_frame,
+    Message, MessageId, MimeType, MutedUntil, Part, PingResult, Presence, PresenceResult, Profile, ProfileResult,
+    ProfilesResult, PublishKeysResult, ReactResult, Reaction, ReactionsResult, Reactor, ReadResult, Receipt,
+    ReceiptsResult, Refusal, RemoveKeysResult, RemoveResult, Reply, ReportId, ReportResult, RequestId, RestrictResult,
+    Role, RoleResult, SealedMedia, SendResult, Seq, ServerEvent, Settings, SettingsResult, System, Thumbhash,
+    Timestamp, Title, UnwatchResult, UpdateResult, UploadResult, UploadedResult, UserId, UserSettings, WatchResult,
+    error_frame, reply_frame,
 };
 
 use crate::schema::pascal;
@@ -38,7 +39,7 @@ pub fn examples() -> Vec<Example> {
 }
 
 /// Requests that look otherwise than the registry's example.
-const MORE_REQUESTS: [(&str, &str); 32] = [
+const MORE_REQUESTS: [(&str, &str); 33] = [
     (
         "send",
         r#"{"action":"send","id":"r1","conversation_id":"gr_x","client_msg_id":"7b0e","kind":"text","body":"hi","mentions":["bob"]}"#,
@@ -100,6 +101,7 @@ const MORE_REQUESTS: [(&str, &str); 32] = [
         r#"{"action":"remove","id":"r2","conversation_id":"gr_x","client_msg_id":"7b13","user_id":"bob","epoch":4,"commit":"AAEAAg==","group_info":"AAEABA==","tree":"QAEB"}"#,
     ),
     ("group_info", r#"{"action":"group_info","id":"r1","to":"bob"}"#),
+    ("profile", r#"{"action":"profile","id":"r2","set":{"name":null,"data":{"team":"sales"}}}"#),
     ("ping", r#"{"action":"ping","id":"r2","features":true}"#),
     (
         "upload",
@@ -158,6 +160,8 @@ fn result_of(action: &str) -> Reply {
             let report_id = ReportId::parse("r_3b7f2q").expect("it is an id");
             ReportResult { report_id }.into()
         }
+        "profiles" => ProfilesResult { profiles: vec![profile()], left: vec![bob()] }.into(),
+        "profile" => ProfileResult { version: PROFILE_VERSION }.into(),
         "inbox" => {
             let conversations = vec![conversation(), muted_conversation(), quiet(), encrypted(), group()];
             InboxResult { conversations, next_cursor: None }.into()
@@ -242,6 +246,14 @@ fn history() -> HistoryResult {
     }
 }
 
+/// A version, which is a time.
+const PROFILE_VERSION: u64 = 1_795_168_860_123;
+
+fn profile() -> Profile {
+    let name = Title::parse("Alice").ok();
+    Profile { user_id: alice(), name, data: Some(Data::default()), version: PROFILE_VERSION }
+}
+
 fn member(user_id: UserId, read: u64) -> Member {
     Member { user_id, delivered_seq: seq(42), read_seq: seq(read) }
 }
@@ -303,6 +315,7 @@ fn events() -> Vec<Example> {
         ("ReceiptReadEvent", ServerEvent::ReceiptRead(receipt)),
         ("SettingsEvent", ServerEvent::Settings(Settings::Conversation { conversation_id: conversation_id(), set })),
         ("SettingsEvent", ServerEvent::Settings(blocked)),
+        ("ProfileEvent", ServerEvent::Profile(ProfileResult { version: PROFILE_VERSION })),
         ("TypingEvent", typing),
         ("PresenceEvent", ServerEvent::Presence(presence(false))),
         ("KeysLowEvent", ServerEvent::KeysLow { left: 4 }),

@@ -321,6 +321,7 @@ fn overrides(address: SocketAddr, send_hook: Option<&str>, parameters: Overrides
             ("LogKey", "key-of-a-local-server".to_owned()),
             ("QueryStringTokens", "on".to_owned()),
             ("BackendMessages", "on".to_owned()),
+            ("Profiles", "users".to_owned()),
             ("Encryption", "Optional".to_owned()),
             // A developer writes to many made-up users.
             ("FirstMessageRate", "off".to_owned()),

@@ -49,6 +49,10 @@ struct Arguments {
     #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
     parameter: Vec<(String, String)>,
 
+    /// Switch this off, which the local server has on: profiles
+    #[arg(long, value_name = "NAME", value_parser = without)]
+    without: Vec<(&'static str, &'static str)>,
+
     /// Never deliver $disconnect, which is best effort on AWS
     #[arg(long)]
     lose_disconnects: bool,
@@ -146,6 +150,7 @@ fn end() -> std::io::Result<impl Future<Output = ()>> {
 }
 
 fn options(arguments: &Arguments) -> Options {
+    let without = arguments.without.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     Options {
         host: arguments.host,
         port: arguments.port,
@@ -159,10 +164,18 @@ fn options(arguments: &Arguments) -> Options {
             window_max: arguments.batching_window.map_or(Duration::MAX, Duration::from_secs),
             ..StreamLimits::default()
         },
-        parameters: arguments.parameter.iter().cloned().collect(),
+        parameters: without.chain(arguments.parameter.iter().cloned()).collect(),
         send_hook: std::env::var("SEND_HOOK_URL").ok().filter(|url| !url.is_empty()),
         lose_disconnects: arguments.lose_disconnects,
         ..Options::default()
+    }
+}
+
+/// Returns the parameter that a feature has, and its value without the feature.
+fn without(name: &str) -> Result<(&'static str, &'static str), String> {
+    match name {
+        "profiles" => Ok(("Profiles", "off")),
+        _ => Err("must be profiles".to_owned()),
     }
 }
 

@@ -201,6 +201,27 @@ public final class Pigeonhole: Sendable {
         return present.users
     }
 
+    /// Returns the profiles of these users and services, at most 50, that have one.
+    public func profiles(_ userIDs: [String]) async throws -> [Profile] {
+        struct Page: Decodable {
+            let profiles: [Profile]
+            let left: [String]
+        }
+        var all: [Profile] = []
+        var left = userIDs
+        while !left.isEmpty {
+            let page: Page = try await ask("profiles", ["user_ids": .strings(left)])
+            all += page.profiles
+            left = page.left
+        }
+        return all
+    }
+
+    /// Changes the user's own profile: `name` and `data`. A field that is left out stays, and `null` removes it.
+    public func setProfile(_ set: [String: JSON]) async throws {
+        _ = try await call("profile", ["set": .object(set)])
+    }
+
     /// Neither of the two can write to the other.
     public func block(_ userID: String, _ blocked: Bool) async throws {
         _ = try await call("settings", ["user_id": .string(userID), "set": ["blocked": .bool(blocked)]])

@@ -170,6 +170,14 @@ public struct Presence: Codable, Sendable, Hashable {
     public let lastSeenAt: Date?
 }
 
+/// The name and the data of a user. `version` rises with each change.
+public struct Profile: Codable, Sendable, Hashable {
+    public let userID: String
+    public let name: String?
+    public let data: JSON?
+    public let version: Int
+}
+
 public struct Unread: Codable, Sendable, Hashable {
     public let unread: Int
     public let mentions: Int?

@@ -686,3 +686,32 @@ fn keys_are_bytes_within_their_limits() {
     let remove = json!({"action": "remove_keys", "device_id": "a b"});
     assert!(refusal(&remove).starts_with("bad_request · device_id: "));
 }
+
+#[test]
+fn profiles_have_names_and_small_data() {
+    let profiles = json!({"action": "profiles", "user_ids": ["alice"]});
+    let list = "bad_request · user_ids: must be a list of 1 to 50 user ids, each of them once";
+    for users in [json!([]), json!(["a", "a"]), json!((0..51).map(|n| format!("u{n}")).collect::<Vec<_>>())] {
+        assert_eq!(refusal(&with(profiles.clone(), "user_ids", users)), list);
+    }
+    assert_eq!(refusal(&without(profiles.clone(), "user_ids")), "bad_request · user_ids: is missing");
+    let groups = refusal(&with(profiles, "conversation_ids", json!(["gr_x"])));
+    assert!(groups.starts_with("bad_request · conversation_ids: must be left out"), "{groups}");
+    let set = |set: Value| json!({"action": "profile", "set": set});
+    for (wrong, problem) in [
+        (json!({}), "bad_request · set: must have name or data"),
+        (json!({"colour": "red"}), "bad_request · set: must have name or data"),
+        (json!([]), "bad_request · set: must be an object"),
+        (json!({"name": 7}), "bad_request · set.name: must be a string"),
+        (json!({"avatar": "m_x"}), "bad_request · set.avatar: must be left out: this server has no avatars"),
+        (json!({"data": 7}), "bad_request · set.data: must be an object"),
+        (json!({"data": {"x": "y".repeat(1_017)}}), "too_large · data: must be at most 1024 bytes without spaces"),
+    ] {
+        assert_eq!(refusal(&set(wrong)), problem);
+    }
+    assert!(refusal(&set(json!({"name": ""}))).starts_with("bad_request · set.name: must be 1 to 64"));
+    for right in [json!({"data": {"x": "y".repeat(1_016)}}), json!({"name": null}), json!({"data": null, "name": "A"})]
+    {
+        assert!(parse(&set(right)).is_ok());
+    }
+}

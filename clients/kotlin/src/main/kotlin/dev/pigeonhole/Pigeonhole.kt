@@ -186,6 +186,23 @@ public class Pigeonhole private constructor(
     public suspend fun presence(userIds: List<String>): List<Presence> =
         ask<Present>("presence") { putJsonArray("user_ids") { userIds.forEach { add(it) } } }.users
 
+    /** Returns the profiles of these users and services, at most 50, that have one. */
+    public suspend fun profiles(userIds: List<String>): List<Profile> {
+        val all = mutableListOf<Profile>()
+        var left = userIds
+        while (left.isNotEmpty()) {
+            val page = ask<Profiles>("profiles") { putJsonArray("user_ids") { left.forEach { add(it) } } }
+            all += page.profiles
+            left = page.left
+        }
+        return all
+    }
+
+    /** Changes the user's own profile: `name` and `data`. A field that is left out stays, and `null` removes it. */
+    public suspend fun setProfile(set: JsonObject) {
+        call("profile") { put("set", set) }
+    }
+
     /** Neither of the two can write to the other. */
     public suspend fun block(userId: String, blocked: Boolean) {
         call("settings") {
@@ -420,6 +437,9 @@ private data class Urls(val items: List<Url>) {
 
 @kotlinx.serialization.Serializable
 private data class Present(val users: List<Presence>)
+
+@kotlinx.serialization.Serializable
+private data class Profiles(val profiles: List<Profile>, val left: List<String>)
 
 @kotlinx.serialization.Serializable
 private data class Reported(@kotlinx.serialization.SerialName("report_id") val reportId: String)

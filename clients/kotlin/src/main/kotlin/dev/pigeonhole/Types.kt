@@ -189,6 +189,15 @@ public data class Reactor(val userId: String, val emoji: String)
 @Serializable
 public data class Presence(val userId: String, val online: Boolean, val lastSeenAt: Timestamp? = null)
 
+/** The name and the data of a user. `version` rises with each change. */
+@Serializable
+public data class Profile(
+    val userId: String,
+    val name: String? = null,
+    val data: JsonObject? = null,
+    val version: Long,
+)
+
 @Serializable
 public data class Unread(val unread: Long, val mentions: Long? = null)
 
