@@ -189,6 +189,12 @@ async fn a_service_that_wants_an_answer_asks_the_operators_function() {
     });
     assert_eq!(admin(send).await["seq"], 2);
     assert_eq!(bob.event("messages.new").await["messages"][0]["body"], "Ask here");
+    let restrict = json!({
+        "op": "restrict", "as": "@orders", "conversation_id": group["conversation_id"], "client_msg_id": "r1",
+        "user_id": "bob", "until": "forever",
+    });
+    assert_eq!(admin(restrict).await["seq"], 3);
+    assert_eq!(bob.event("messages.new").await["messages"][0]["system"]["event"], "member.restricted");
     admin(json!({"op": "delete_message", "conversation_id": group["conversation_id"], "seq": 2})).await;
     assert_eq!(bob.event("messages.new").await["messages"][0]["kind"], "delete");
 }

@@ -332,3 +332,21 @@ async fn fifty_of_five_hundred_are_connected() {
     let page = alice.ok(about("receipts", &group, &json!({"limit": 100}))).await;
     assert_eq!(page["members"].as_array().unwrap().len(), 100);
 }
+
+#[tokio::test]
+async fn a_restricted_member_only_reads_until_an_admin_ends_it() {
+    let server = TestServer::open().await;
+    let (mut alice, mut bob, _carol, group) = three(&server).await;
+    let restrict = |id: &str, until: &Value| {
+        about("restrict", &group, &json!({"client_msg_id": id, "user_id": "bob", "until": until}))
+    };
+    alice.ok(restrict("r1", &json!("forever"))).await;
+    let system = json!({"event": "member.restricted", "user_id": "bob", "until": "forever"});
+    assert_eq!(told(&mut bob).await["system"], system);
+    assert_eq!(row(&mut bob, &group).await["restricted_until"], "forever");
+    assert_eq!(bob.refused(say(&group, "m1", "hi")).await, "forbidden");
+    assert_eq!(bob.refused(restrict("r2", &Value::Null)).await, "forbidden");
+    alice.ok(restrict("r2", &Value::Null)).await;
+    assert_eq!(told(&mut bob).await["system"], json!({"event": "member.restricted", "user_id": "bob"}));
+    bob.ok(say(&group, "m1", "hi")).await;
+}

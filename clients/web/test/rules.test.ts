@@ -70,6 +70,21 @@ it("the own role follows the entries", () => {
   expect(shown(list)).toMatchObject({ role: "member", members: 3 });
 });
 
+it("a restriction of the user ends with its time, by an entry, and with an addition by another member", () => {
+  const restricted = (seq: number, until?: string) =>
+    entry(seq, "bob", { event: "member.restricted", user_id: "alice", ...(until === undefined ? {} : { until }) });
+  const until = (list: Conversations, at = 0) => list.snapshot(noRows, {}, 0, at).rows[0]?.restrictedUntil;
+  const list = take(new Conversations("alice"), row({ restricted_until: "forever" }));
+  expect(until(list)).toBe("forever");
+  take(list, restricted(3, "1970-01-01T00:01:00.000Z"));
+  expect([until(list, 59_999), until(list, 60_000)]).toEqual(["1970-01-01T00:01:00.000Z", undefined]);
+  expect(list.changesAt(0, 0)).toBe(60_000);
+  expect(until(take(list, restricted(4)))).toBeUndefined();
+  take(list, restricted(5, "forever"), entry(6, "alice", { event: "members.added", members: ["alice"] }));
+  expect(until(list)).toBe("forever");
+  expect(until(take(list, entry(7, "bob", { event: "members.added", members: ["alice"] })))).toBeUndefined();
+});
+
 it("a new group has its rules before the server has it, and a refused one goes when it is dismissed", () => {
   const request = { action: "create", client_msg_id: "n", kind: "channel", title: "News", members: [] } as const;
   const queued = { clientMsgId: "n", request, madeAt: "2026-01-01T00:00:00Z" } as never;
