@@ -62,16 +62,16 @@ mangled inputs="100000" seed="0":
 wasm: node chromium
     python tools/scripts/wasm.py
     cargo build --locked --quiet --bin pigeonhole
-    cargo build --locked --quiet --example chat
+    cargo build --locked --quiet --example chat --example authenticators
     cd clients/sealing && cargo build --locked --quiet --example carry
     cd clients/web && npx vitest run --dir sealed --testTimeout 300000
     cd apps/demo && npm run build && npx vitest run --dir browser sealed
 
-# Clients of the web and of Rust in one encrypted chat, which devices join and leave at random: `just interop 1000 7`. After `just wasm`
-interop steps="1000" seed="1":
+# Web, Rust and Kotlin clients in one encrypted chat, which devices join and leave at random: `just interop 1000 7`. After `just wasm`
+interop steps="1000" seed="1": kotlin-programs
     cargo build --locked --quiet --bin pigeonhole
-    cargo build --locked --quiet --example chat
-    cd clients/web && PIGEONHOLE_STEPS={{steps}} PIGEONHOLE_SEED={{seed}} npx vitest run --dir sealed interop
+    cargo build --locked --quiet --example chat --example authenticators
+    cd clients/web && PIGEONHOLE_KOTLIN=1 PIGEONHOLE_STEPS={{steps}} PIGEONHOLE_SEED={{seed}} npx vitest run --dir sealed --testTimeout 300000 interop
 
 # The reference of the web client, into target/reference/typescript. Rust's is `just rustdoc`, Kotlin's is in `just pack`
 reference: tools
@@ -180,6 +180,12 @@ kotlin-library:
     install -D target/debug/libpigeonhole_ffi.so \
         target/kotlin/resources/linux-{{ if arch() == "x86_64" { "x86-64" } else { arch() } }}/libpigeonhole_ffi.so
 
+# The programs of the Kotlin client's tests, and the paths of the libraries that they need
+[private]
+kotlin-programs: kotlin-library
+    mvn -q -B -f clients/kotlin/pom.xml test-compile org.apache.maven.plugins:maven-dependency-plugin:3.9.0:build-classpath \
+        -Dmdep.outputFile={{justfile_directory()}}/target/kotlin/classpath
+
 # Build the packages as their registries take them, into target/packages, and publish nothing. Needs Maven and JDK 17
 pack: pack-npm
     python3 tools/scripts/pack.py
@@ -259,10 +265,8 @@ soak-sealed messages="10000" seed="1":
     PIGEONHOLE_MESSAGES={{messages}} PIGEONHOLE_SEED={{seed}} cargo test --profile optimised --workspace --test soak_sealed -- --nocapture
 
 # Run users of the Rust, Kotlin and web clients over such a server, kill them, and check what they show. Needs Maven and JDK 17
-soak-clients messages="10000" seed="1": kotlin-library node
+soak-clients messages="10000" seed="1": kotlin-programs node
     cd clients/web && npm run build
-    mvn -q -B -f clients/kotlin/pom.xml test-compile org.apache.maven.plugins:maven-dependency-plugin:3.9.0:build-classpath \
-        -Dmdep.outputFile={{justfile_directory()}}/target/kotlin/classpath
     PIGEONHOLE_MESSAGES={{messages}} PIGEONHOLE_SEED={{seed}} cargo test --profile optimised --workspace --test soak_clients -- --nocapture
 
 # Let AWS fail for one user, row or object in each stream, and measure the other users: minutes
@@ -285,7 +289,7 @@ nightly:
     #!/usr/bin/env bash
     set -u
     failed=()
-    for part in advisories rustdoc reference package-check samples-check kotlin openmls wasm pack quickstarts shrink swift "mangled 20000 $(date +%Y%m%d)00000" "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" "soak-clients 10000 $(date +%Y%m%d)" "soak-sealed 10000 $(date +%Y%m%d)" explore mutants; do
+    for part in advisories rustdoc reference package-check samples-check kotlin openmls wasm "interop 200 $(date +%Y%m%d)" pack quickstarts shrink swift "mangled 20000 $(date +%Y%m%d)00000" "deploy-check --all" hostile kills attack "soak 50000 $(date +%Y%m%d)" "soak-clients 10000 $(date +%Y%m%d)" "soak-sealed 10000 $(date +%Y%m%d)" explore mutants; do
         echo "== $part"
         just $part || failed+=("$part")
     done

@@ -1,19 +1,55 @@
-// Devices of users in one chat: clients of the web, and programs of the Rust client, which are chats in a terminal.
+// Devices of users in one chat: clients of the web, and programs of the Rust and the Kotlin client, which are chats in a
+// terminal.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { json } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { type Chat, type MessagesView, memoryStorage, open, type Pigeonhole } from "../src/index.ts";
+import { type Chat, type MessagesView, memoryStorage, open, type Pigeonhole, type Storage } from "../src/index.ts";
 import { type Keys, Security } from "../src/sealed.ts";
 import { nodeSocket } from "../test/server.ts";
 import { type LocalServer, published } from "./local-server.ts";
 
-const CHAT = fileURLToPath(new URL("../../../target/debug/examples/chat", import.meta.url));
+const BUILT = fileURLToPath(new URL("../../../target", import.meta.url));
+
+export type Client = "web" | "rust" | "kotlin";
+
+/** The command of a chat in a terminal, and the place of its store. */
+interface Terminal {
+  command: (keys: string, user: string, peer: string, url: string) => string[];
+  store: string;
+}
+
+const TERMINALS = {
+  rust: (place: string): Terminal => ({
+    command: (keys, ...words) => [`${BUILT}/debug/examples/chat`, "--store", place, "--encrypted", keys, ...words],
+    store: place,
+  }),
+  kotlin: (place: string): Terminal => ({
+    command: (keys, ...words) => [...java(), "dev.pigeonhole.ChatKt", ...words, place, keys],
+    store: `${place}/store`,
+  }),
+};
+
+/** Returns the epoch of each device and its authenticator, as the devices have stored them. */
+export async function epochs(devices: readonly Device[]): Promise<[number, string][]> {
+  const reader = spawn(`${BUILT}/debug/examples/authenticators`, { stdio: ["pipe", "pipe", "inherit"] });
+  reader.stdin.end(JSON.stringify(await Promise.all(devices.map((device) => device.keys()))));
+  return (await json(reader.stdout)) as [number, string][];
+}
+
+/** Begins the command of a Kotlin program. `just interop` writes the file with the paths of the libraries. */
+function java(): string[] {
+  const own = ["test-classes", "classes"].map((part) => `${BUILT}/kotlin/maven/${part}`);
+  const others = readFileSync(`${BUILT}/kotlin/classpath`, "utf8").trim();
+  return ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", [...own, others].join(":")];
+}
 
 /** A device of a user, with one chat open. */
 export interface Device {
+  readonly client: Client;
   readonly user: string;
   readonly name: string;
   say(text: string): Promise<void>;
@@ -35,6 +71,8 @@ export interface Device {
   leave(): Promise<void>;
   /** Returns the messages since its join that the device could not read. */
   unreadable(): string[];
+  /** Returns what `examples/authenticators.rs` of the store reads. */
+  keys(): Promise<unknown>;
   close(): Promise<void>;
 }
 
@@ -47,6 +85,7 @@ export interface Owner {
 
 /** A client of the web. */
 export class WebDevice implements Device {
+  readonly client = "web";
   readonly user: string;
   readonly name: string;
   #peer: string;
@@ -54,12 +93,15 @@ export class WebDevice implements Device {
   #chat: Chat;
   #view: MessagesView;
   #security: Security;
+  #storage: Storage;
 
   static async open(server: LocalServer, { user, peer, keys }: Owner, name: string): Promise<WebDevice> {
-    const config = { ...(await server.config(user)), deviceId: name, storage: memoryStorage(), encrypted: keys };
+    const storage = memoryStorage();
+    const config = { ...(await server.config(user)), deviceId: name, storage, encrypted: keys };
     const client = await open({ ...config, webSocket: nodeSocket });
-    await published(client);
-    return new WebDevice(client, user, peer, name);
+    // A new encryption leaves a device without keys out.
+    await published(client, name);
+    return new WebDevice(client, user, peer, name, storage);
   }
 
   /** Creates an encrypted group with these members, whose devices have published keys. Returns the id. */
@@ -72,7 +114,8 @@ export class WebDevice implements Device {
     return conversation_id;
   }
 
-  private constructor(client: Pigeonhole, user: string, peer: string, name: string) {
+  private constructor(client: Pigeonhole, user: string, peer: string, name: string, storage: Storage) {
+    this.#storage = storage;
     this.user = user;
     this.name = name;
     this.#peer = peer;
@@ -160,30 +203,57 @@ export class WebDevice implements Device {
     );
   }
 
+  async keys(): Promise<unknown> {
+    const database = await this.#storage.open();
+    const rows = await database.transaction("read", (transaction) => transaction.range("sealing"));
+    return { user: this.user, peer: this.#peer, rows: Object.fromEntries(rows) };
+  }
+
   close(): Promise<void> {
     return this.#client.close();
   }
 }
 
-/** A program of the Rust client, which prints a line for each message. */
+interface Place {
+  client: Client;
+  user: string;
+  peer: string;
+  name: string;
+  folder: string;
+  store: string;
+}
+
+/** A program of the Rust or the Kotlin client, which prints a line for each message. */
 export class TerminalDevice implements Device {
+  readonly client: Client;
   readonly user: string;
   readonly name: string;
   #process: ChildProcess;
   #lines: string[] = [];
+  #hasEnded = false;
   #looks = 0;
   #folder: string;
+  #peer: string;
+  #store: string;
   /** How often a caller has waited for a join. */
   #joins = 0;
   #waiting = new Set<() => void>();
 
-  static async open(server: LocalServer, owner: Owner, name: string, folder: string): Promise<TerminalDevice> {
-    const { user, peer, keys } = owner;
+  static async open(
+    client: Exclude<Client, "web">,
+    server: LocalServer,
+    { user, peer, keys }: Owner,
+    name: string,
+    folder: string,
+  ): Promise<TerminalDevice> {
     const file = join(folder, `${user}.keys`);
     writeFileSync(file, Buffer.from(keys.export()).toString("base64"));
-    const url = `${server.url.replace("http", "ws")}/v1`;
-    const words = ["--store", join(folder, `${name}.store`), "--encrypted", file, user, peer, url];
-    const device = new TerminalDevice(user, `terminal-${name}`, spawn(CHAT, words), folder);
+    const { command, store } = TERMINALS[client](join(folder, name));
+    const [program = "", ...words] = command(file, user, peer, `${server.url.replace("http", "ws")}/v1`);
+    const device = new TerminalDevice(
+      { client, user, peer, name: `terminal-${name}`, folder, store },
+      spawn(program, words),
+    );
     await device.#prints((line) => line === "-- connected");
     const isListed = () => device.#lines.some((line) => line.startsWith(`-- ${device.name}`));
     for (let asked = 1; !isListed(); asked += 1) {
@@ -194,8 +264,11 @@ export class TerminalDevice implements Device {
     return device;
   }
 
-  private constructor(user: string, name: string, process: ChildProcess, folder: string) {
+  private constructor({ client, user, peer, name, folder, store }: Place, process: ChildProcess) {
     this.#folder = folder;
+    this.#peer = peer;
+    this.#store = store;
+    this.client = client;
     this.user = user;
     this.name = name;
     this.#process = process;
@@ -208,15 +281,21 @@ export class TerminalDevice implements Device {
     for (const stream of [process.stdout, process.stderr]) {
       stream && createInterface(stream).on("line", take);
     }
+    process.once("close", () => {
+      this.#hasEnded = true;
+      for (const look of this.#waiting) {
+        look();
+      }
+    });
   }
 
   #type(line: string): void {
     this.#process.stdin?.write(`${line}\n`);
   }
 
-  /** Resolves once the program has printed such a line. */
+  /** Resolves once the program has printed such a line. Fails if the program ends. */
   #prints(fits: (line: string) => boolean): Promise<void> {
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       let at = 0;
       const look = () => {
         const isThere = this.#lines.slice(at).some(fits);
@@ -224,6 +303,8 @@ export class TerminalDevice implements Device {
         if (isThere) {
           this.#waiting.delete(look);
           resolve();
+        } else if (this.#hasEnded) {
+          reject(new Error(`${this.name} has ended:\n${this.#lines.slice(-20).join("\n")}`));
         }
       };
       this.#waiting.add(look);
@@ -297,6 +378,10 @@ export class TerminalDevice implements Device {
     // The last line of a message is its state.
     const last = new Map(this.#lines.map((line) => [/^#\d+ /.exec(line)?.[0], line]));
     return [...last.values()].filter((line) => /^#\d+ \S+: \((?!sent before|deleted)/.test(line));
+  }
+
+  async keys(): Promise<unknown> {
+    return { user: this.user, peer: this.#peer, store: this.#store };
   }
 
   async close(): Promise<void> {

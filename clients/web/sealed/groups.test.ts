@@ -1,10 +1,10 @@
-// Clients of the web and of Rust in one encrypted group, over the local server: at random, members and devices come and
+// Clients of the web, of Rust and of Kotlin in one encrypted group, over the local server: at random, members and devices come and
 // go. `PIGEONHOLE_STEPS=300` walks further.
 
 import { afterAll, beforeAll, it } from "vitest";
 import { Keys } from "../src/sealed.ts";
 import { type Device, type Owner, WebDevice } from "./devices.ts";
-import { chance, START_MS_MAX, STEPS, Stage, wasm } from "./stage.ts";
+import { CLIENTS, chance, START_MS_MAX, STEPS, Stage, wasm } from "./stage.ts";
 
 const DEVICES_MAX = 2;
 let stage: Stage;
@@ -69,7 +69,7 @@ it("a random walk loses nothing", { timeout: 60_000 + STEPS * 10_000 }, async ()
     const isIn = members.has(one.user);
     const act = random(8);
     if (act === 0 && isIn && own.length < DEVICES_MAX) {
-      const made = await stage.device(pick(["web", "rust"] as const), one);
+      const made = await stage.device(pick(CLIENTS), one);
       await made.joined();
       devices.push(made);
     } else if (act === 1 && isIn && own.length > 1) {

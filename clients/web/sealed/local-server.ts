@@ -5,9 +5,10 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Pigeonhole } from "../src/index.ts";
 
-/** Resolves once the server has keys of the user, whom others can write to from then on. */
-export async function published({ engine }: Pigeonhole): Promise<void> {
-  while ((await engine.call({ action: "list_keys" })).devices.length === 0) {
+/** Resolves once the server has keys of this device, or of any of the user: from then on, others can write to it. */
+export async function published({ engine }: Pigeonhole, name?: string): Promise<void> {
+  const isListed = ({ device_id }: { device_id: string }) => name === undefined || device_id === name;
+  while (!(await engine.call({ action: "list_keys" })).devices.some(isListed)) {
     // The client publishes meanwhile.
   }
 }

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { type Device, type Owner, TerminalDevice, WebDevice } from "./devices.ts";
+import { type Client, type Device, epochs, type Owner, TerminalDevice, WebDevice } from "./devices.ts";
 import { LocalServer } from "./local-server.ts";
 
 /** The time for a server to be built. */
@@ -14,6 +14,9 @@ export const STEPS = Number(process.env.PIGEONHOLE_STEPS ?? 30);
 const SEED = Number(process.env.PIGEONHOLE_SEED ?? 1);
 const RATES = ["CommitRate", "BirthRate", "ClaimRate", "KeyDeviceRate", "RequestRate"];
 
+/** Kotlin takes part if its program is built: `just interop` does so. */
+export const CLIENTS: readonly Client[] = process.env.PIGEONHOLE_KOTLIN ? ["web", "rust", "kotlin"] : ["web", "rust"];
+
 export const wasm = readFileSync(new URL("../src/wasm/sealing_bg.wasm", import.meta.url));
 
 export class Stage {
@@ -21,6 +24,8 @@ export class Stage {
   #folder = mkdtempSync(join(tmpdir(), "pigeonhole-sealed-"));
   #opened: Device[] = [];
   #names = 0;
+  /** How often all devices had one authenticator. */
+  compared = 0;
 
   /** Starts the server without these rates, besides those of keys. */
   static async start(...off: string[]): Promise<Stage> {
@@ -31,23 +36,34 @@ export class Stage {
     this.server = server;
   }
 
-  async device(client: "web" | "rust", owner: Owner): Promise<Device> {
+  async device(client: Client, owner: Owner): Promise<Device> {
     this.#names += 1;
     const name = `${owner.user}-${this.#names}`;
     const made = await (client === "web"
       ? WebDevice.open(this.server, owner, name)
-      : TerminalDevice.open(this.server, owner, name, this.#folder));
+      : TerminalDevice.open(client, this.server, owner, name, this.#folder));
     this.#opened.push(made);
     return made;
   }
 
-  /** One device writes, and all of these read it. */
+  /** One device writes, and all of these read it. Then all are in one epoch. */
   async heard(from: Device, all: readonly Device[]): Promise<void> {
     this.#names += 1;
     const text = `text ${this.#names}`;
     await from.say(text);
     await Promise.all(all.map((device) => device.shows(text)));
     expect(all.flatMap((device) => device.unreadable().map((why) => `${device.name} ${why}`))).toEqual([]);
+    for (;;) {
+      const found = await epochs(all);
+      const numbers = new Set(found.map(([number]) => number));
+      const distinct = new Set(found.map(([number, authenticator]) => `${number} ${authenticator}`));
+      // Two devices of an epoch have one authenticator, also while a commit is on its way to some of them.
+      expect(distinct.size, JSON.stringify(found)).toBe(numbers.size);
+      if (numbers.size === 1 && !numbers.has(0)) {
+        break;
+      }
+    }
+    this.compared += 1;
   }
 
   async close(device: Device): Promise<void> {

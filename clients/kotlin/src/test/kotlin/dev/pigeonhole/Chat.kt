@@ -3,16 +3,20 @@
 //     just kotlin-chat alice bob
 //     just kotlin-chat bob alice
 //
-// With a folder as the fourth argument, after the URL, messages and outbox survive a restart, and /find finds them.
+// With a folder as the fourth argument, after the URL, messages and outbox survive a restart, and /find finds them. With a
+// file as the fifth, messages are encrypted from end to end. The file has the user's identity, and the program makes it the
+// first time. The lines are those of the Rust client's chat, so that `just interop` drives both.
 
 package dev.pigeonhole
 
 import java.io.File
 import java.net.URI
+import java.util.Base64
 import kotlin.system.exitProcess
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.flow.MutableStateFlow
 import kotlinx.coroutines.flow.collectLatest
+import kotlinx.coroutines.flow.filterIsInstance
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.withContext
@@ -21,21 +25,24 @@ import kotlinx.serialization.json.jsonPrimitive
 
 private const val HELP = """/reply N TEXT   /edit N TEXT   /delete N   /react N EMOJI   /save N PATH   (N: a message's number)
 /older   /list   /find WORDS   /open USER|ID   /group TITLE USER...   /send PATH [TEXT]
-/again   /dismiss   (what the server refused)"""
+/add USER...   /remove USER   /leave
+/again   /dismiss   (what the server refused)
+/devices   /forget DEVICE   /reset   (needs keys: your devices, and new keys for this conversation)"""
 
-private class Chat(private val pigeonhole: Pigeonhole, private val me: String, peer: String) {
+private class Chat(private val pigeonhole: Pigeonhole, private val me: String, private var peer: String) {
     private val list = pigeonhole.conversations()
     private val unanswered = ArrayList<Sent<Stored>>()
     private var room = roomOf(peer)
-    private val view = MutableStateFlow(room.messages(At.FirstUnread))
+    private val view = MutableStateFlow(room.messages())
 
     private fun roomOf(name: String) =
         if (name.matches(Regex("(gr|ch)_.*"))) pigeonhole.conversation(name) else pigeonhole.direct(name)
 
     private fun open(name: String) {
+        peer = name
         room = roomOf(name)
         view.value.close()
-        view.value = room.messages(At.FirstUnread)
+        view.value = room.messages()
     }
 
     /** Prints each item that is new or has changed. A window would draw all of them, by their keys. */
@@ -51,7 +58,16 @@ private class Chat(private val pigeonhole: Pigeonhole, private val me: String, p
     }
 
     suspend fun states(): Nothing = pigeonhole.state.collect {
-        println(if (it is State.Offline) "-- offline: ${it.reason}" else "-- ${it::class.simpleName}")
+        when (it) {
+            State.CaughtUp -> println("-- connected")
+            is State.Offline -> println("-- offline: ${it.reason}")
+            else -> println("-- ${it::class.simpleName}")
+        }
+    }
+
+    suspend fun warnings(): Unit = pigeonhole.events.filterIsInstance<Event.Security>().collect {
+        val what = if (it.what == "joined") "this device reads what is sent behind #${it.fromSeq}" else "$it"
+        println("!! $what")
     }
 
     private fun line(item: Item): String = when (item) {
@@ -59,11 +75,15 @@ private class Chat(private val pigeonhole: Pigeonhole, private val me: String, p
         is Item.Unread -> "== ${item.count} unread"
         is Item.Gap -> "== …"
         is Item.System -> "-- ${item.senderId} ${item.event.event} ${item.event.members.orEmpty().joinToString()}"
-        is Item.Unreadable -> "-- a message of ${item.senderId} can't be read (${item.why})"
+        is Item.Unreadable -> {
+            val why = if (item.why == "before_join") "sent before this device joined" else item.why
+            "#${item.seq} ${item.senderId}: ($why)"
+        }
         is Item.Other -> "-- ${harmless(item.message?.body.orEmpty())}"
         is Item.Message -> {
             val file = item.media?.let { "[${harmless(it.name.orEmpty())}, ${it.bytes} bytes] " }.orEmpty()
             val text = if (item.deletedBy != null) "(deleted)" else file + harmless(item.body)
+            val lock = if (item.isSealed) "🔒 " else ""
             val extras = listOfNotNull(
                 item.reply?.let { "re #${it.seq}" },
                 item.editedAt?.let { "edited" },
@@ -71,7 +91,8 @@ private class Chat(private val pigeonhole: Pigeonhole, private val me: String, p
                 item.refused?.let { "a change was refused: ${it.code}" },
                 item.progress?.let(::tick),
             )
-            "#${item.seq ?: "-"} ${if (item.senderId == me) "you" else item.senderId}: $text ${extras.joinToString(" · ")}"
+            val more = if (extras.isEmpty()) "" else " (${extras.joinToString(" · ")})"
+            "#${item.seq ?: "-"} ${if (item.senderId == me) "you" else item.senderId}: $lock$text$more"
         }
     }
 
@@ -108,9 +129,16 @@ private class Chat(private val pigeonhole: Pigeonhole, private val me: String, p
             }
             command == "/find" -> pigeonhole.search(rest).forEach { println("${it.conversationId} #${it.seq} ${harmless(it.body)}") }
             command == "/group" -> open(pigeonhole.createGroup(first, text.split(" ").filter(String::isNotEmpty)).stored().conversationId)
+            command == "/add" -> room.add(rest.split(" ").filter(String::isNotEmpty)).stored()
+            command == "/remove" -> room.remove(first).stored()
+            command == "/leave" -> room.leave().stored()
+            command == "/devices" -> pigeonhole.ownDevices().forEach { println("-- ${it.device}, last seen ${it.seenAt}") }
+            command == "/forget" -> pigeonhole.removeDevice(first)
+            command == "/reset" -> if (room.id.startsWith("gr_")) pigeonhole.resetGroup(room.id) else pigeonhole.reset(peer)
             command == "/again" -> refused.forEach { unanswered += pigeonhole.again(it) }
             command == "/dismiss" -> refused.forEach(pigeonhole::dismiss)
-            else -> println(HELP)
+            command == "/help" -> println(HELP)
+            else -> throw PigeonholeException("usage", "$command is not a command; /help lists them")
         }
     }
 
@@ -129,14 +157,24 @@ private suspend fun token(user: String, url: String): String = withContext(Dispa
     }
 }
 
+/** Reads the user's identity, or makes one. No other user of the machine may read the file. */
+private fun keysIn(file: File): Keys {
+    if (!file.createNewFile()) return Keys.import(Base64.getDecoder().decode(file.readText().trim()))
+    file.setReadable(false, false)
+    file.setReadable(true)
+    return Keys.generate().also { file.writeText(Base64.getEncoder().encodeToString(it.export())) }
+}
+
 fun main(arguments: Array<String>) = runBlocking {
-    if (arguments.size < 2) exitProcess(2.also { println("usage: ME PEER [URL [FOLDER]]") })
+    if (arguments.size < 2) exitProcess(2.also { println("usage: ME PEER [URL [FOLDER [KEYS]]]") })
     val (me, peer) = arguments
     val url = arguments.getOrNull(2) ?: "ws://127.0.0.1:3001/v1"
-    val pigeonhole = Pigeonhole.open(Config(url, me, arguments.getOrNull(3)?.let(::File))) { token(me, url) }
+    val folder = arguments.getOrNull(3)?.let(::File)
+    val keys = arguments.getOrNull(4)?.let { keysIn(File(it)) }
+    val deviceId = folder.takeIf { keys != null }?.let { "terminal-${it.name}" }
+    val pigeonhole = Pigeonhole.open(Config(url, me, folder, deviceId = deviceId, encrypted = keys)) { token(me, url) }
     val chat = Chat(pigeonhole, me, peer)
-    val screen = launch { chat.draw() }
-    val states = launch { chat.states() }
+    val shown = listOf(launch { chat.draw() }, launch { chat.states() }, launch { chat.warnings() })
     while (true) {
         val line = withContext(Dispatchers.IO) { readlnOrNull() } ?: break
         try {
@@ -146,6 +184,6 @@ fun main(arguments: Array<String>) = runBlocking {
         }
     }
     chat.settle()
-    listOf(screen, states).forEach { it.cancel() }
+    shown.forEach { it.cancel() }
     pigeonhole.close()
 }
