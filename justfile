@@ -204,8 +204,9 @@ swift-chat *ARGS: tools
     python tools/scripts/swift.py chat {{ARGS}}
 
 # Follow the quickstarts in empty folders, from what `just pack` built
-quickstarts:
+quickstarts: tools
     python3 tools/scripts/quickstart.py clients/web/README.md clients/kotlin/README.md
+    python tools/scripts/swift.py quickstart
 
 # Shrink and rename the app of the Kotlin quickstart with ProGuard, by the rules in the jars, and run it
 shrink:

@@ -64,6 +64,7 @@ def follow(page, folder, environment):
             if language != "sh":
                 name = NAME.search(above)[1]
                 print(f"{name}: {len(text.splitlines())} lines")
+                (folder / name).parent.mkdir(exist_ok=True)
                 (folder / name).write_text(text)
                 continue
             print(f"$ {text.strip()}", flush=True)

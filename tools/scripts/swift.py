@@ -1,4 +1,6 @@
-"""Builds the Swift client with its library and bindings. `test` runs its tests, `chat ME PEER` its terminal chat.
+"""Builds the Swift client with its library and bindings.
+
+`test` runs its tests, `chat ME PEER` its terminal chat, and `quickstart` follows the quickstart in an empty folder.
 
 The script uses the machine's Swift. Without one, it makes a Debian with Swift in target/swift/root: 2.5 GB, in some
 minutes, as root on Debian. On other machines it prints that it skipped the client.
@@ -7,12 +9,16 @@ minutes, as root on Debian. On other machines it prints that it skipped the clie
 import json
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import yaml
+
+import quickstart
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "clients/swift"
@@ -22,10 +28,9 @@ BUILD = ROOT / "target/swift"
 RELEASE = "trixie"
 DEBIAN = BUILD / "root"
 PACKAGES = ["swiftlang", "libc6-dev", "libsqlite3-0", "ca-certificates"]
-OPTIONS = ["--package-path", PACKAGE, "--scratch-path", BUILD / "build"]
-if platform.system() == "Linux":
-    # The library of Observation in Swift 6.0 lacks a symbol: github.com/swiftlang/swift/issues/75670.
-    OPTIONS += ["-Xlinker", "--allow-shlib-undefined"]
+# The library of Observation in Swift 6.0 lacks a symbol: github.com/swiftlang/swift/issues/75670.
+LINKER = ["-Xlinker", "--allow-shlib-undefined"] if platform.system() == "Linux" else []
+OPTIONS = ["--package-path", PACKAGE, "--scratch-path", BUILD / "build", *LINKER]
 LIBRARY = "libpigeonhole_ffi" + (".dylib" if platform.system() == "Darwin" else ".so")
 
 
@@ -39,6 +44,9 @@ def main():
     bind()
     scripts()
     what, *arguments = sys.argv[1:]
+    if what == "quickstart":
+        follow(prefix)
+        return
     if what == "chat":
         sys.exit(run([*prefix, "swift", "run", *OPTIONS, "chat", *arguments]))
     # Needs a module of Apple's.
@@ -47,6 +55,22 @@ def main():
     failed = failed or run([*prefix, "swift", "test", *OPTIONS])
     lossy = [sys.executable, "tools/scripts/lossy.py", "--", *prefix, BUILD / "build/debug/drive"]
     sys.exit(failed or run(lossy))
+
+
+def follow(prefix):
+    """Follows the quickstart with a `swift` in front of the PATH that runs this machine's, or the Debian's."""
+    path = os.environ["PATH"]
+    command = shlex.join([*map(str, prefix), "env", f"PATH={path}"])
+    with tempfile.TemporaryDirectory() as tools, tempfile.TemporaryDirectory() as folder:
+        swift = Path(tools) / "swift"
+        swift.write_text(
+            f'#!/bin/sh\nexec {command} sh -c \'cd "$0" && swift "$@"\' "$PWD" "$@" {shlex.join(LINKER)}\n'
+        )
+        swift.chmod(0o755)
+        variables = {**os.environ, "PIGEONHOLE": str(ROOT), "PATH": f"{tools}:{path}"}
+        printed = quickstart.follow("clients/swift/README.md", Path(folder), variables)
+    if not printed.endswith("alice: hi\n"):
+        sys.exit("bob has not printed the message of alice")
 
 
 def run(command):
@@ -65,7 +89,7 @@ def compiler():
     here = DEBIAN / ROOT.relative_to("/")
     here.mkdir(parents=True, exist_ok=True)
     # The mounts end with the process.
-    script = 'mount --bind "$1" "$2" && mount -t proc proc "$3/proc" && shift 2 && '
+    script = 'mount --bind "$1" "$2" && mount --bind /tmp "$3/tmp" && mount -t proc proc "$3/proc" && shift 2 && '
     script += 'root=$1 && shift && exec chroot "$root" env HOME=/root "$@"'
     return ["unshare", "--mount", "sh", "-c", script, "sh", ROOT, here, DEBIAN]
 
