@@ -20,6 +20,7 @@ pub struct Conversation {
     members: BTreeSet<UserId>,
     former: BTreeSet<UserId>,
     is_direct: bool,
+    is_behind_list: bool,
 }
 
 impl Conversation {
@@ -27,19 +28,26 @@ impl Conversation {
     /// says.
     pub fn direct(one: &UserId, other: &UserId) -> Self {
         let members = BTreeSet::from([one.clone(), other.clone()]);
-        Self { id: direct_conversation_id(one, other), members, former: BTreeSet::new(), is_direct: true }
+        let (id, former) = (direct_conversation_id(one, other), BTreeSet::new());
+        Self { id, members, former, is_direct: true, is_behind_list: false }
     }
 
     /// Returns a group with its members, as the log has them at the entry in question.
     pub fn group(id: ConversationId, members: BTreeSet<UserId>) -> Result<Self> {
         ensure(id.is_group(), Error::Misplaced("the conversation is no group"))?;
-        Ok(Self { id, members, former: BTreeSet::new(), is_direct: false })
+        Ok(Self { id, members, former: BTreeSet::new(), is_direct: false, is_behind_list: false })
     }
 
     /// Names users who have left the group before the entry in question, as far as this device has seen it.
     #[must_use]
     pub fn without(self, former: BTreeSet<UserId>) -> Self {
         Self { former, ..self }
+    }
+
+    /// Names whether the list of members may be of a later entry.
+    #[must_use]
+    pub(crate) fn behind_list(self, is_behind_list: bool) -> Self {
+        Self { is_behind_list, ..self }
     }
 
     /// Adds members, as an entry that this device makes does.
@@ -62,6 +70,10 @@ impl Conversation {
     /// Returns whether the log of this device shows that the user left.
     pub(crate) fn has_lost(&self, user: &UserId) -> bool {
         self.former.contains(user)
+    }
+
+    pub(crate) fn is_behind_list(&self) -> bool {
+        self.is_behind_list
     }
 
     pub(crate) fn is_direct(&self) -> bool {

@@ -75,9 +75,10 @@ pub(crate) fn join(tree: &Tree, conversation: &Conversation) -> Result<()> {
 }
 
 /// Checks the tree of a birth that ends an epoch in which the device has a part. Such a device has the log, and knows who
-/// is a member and who was one.
+/// is a member and who was one. Behind its list of members it does not: a user may have left in between.
 pub(crate) fn reset(before: &Tree, after: &Tree, conversation: &Conversation) -> Result<()> {
-    let was_member = |leaf: &Leaf| !conversation.is_direct() && conversation.has_lost(&leaf.credential.user);
+    let may_have_left = |user: &UserId| conversation.has_lost(user) || conversation.is_behind_list();
+    let was_member = |leaf: &Leaf| !conversation.is_direct() && may_have_left(&leaf.credential.user);
     are_members(after.leaves.values().filter(|leaf| !was_member(leaf)), before, conversation)
 }
 

@@ -187,6 +187,7 @@ fn carol_follows(
     message.silent = true;
     message.epoch = Some(epoch);
     message.commit = pending.commit.map(|commit| Box::new(Carried::Bytes(commit.into())));
+    message.tree = pending.welcome.as_ref().map(|_| Box::new(Carried::Bytes(pending.next.tree().to_vec().into())));
     message.welcome = pending.welcome.map(|welcome| Box::new(Carried::Bytes(welcome.into())));
     entry(message);
     while town.clients[2].read(&town.server, town.now_ms) {}
@@ -216,6 +217,20 @@ fn add(name: &str) -> impl FnOnce(&Town, &Group) -> Pending {
         let lax = Conversation::group(group_id(), members).unwrap();
         group.commit(&lax, &id("crook"), Step::Add(&[checked]), town.now_ms / 1_000).unwrap().1
     }
+}
+
+/// A birth with carol's and dave's devices.
+fn birth(town: &Town, _: &Group) -> Pending {
+    let (alice, now_s) = (&town.clients[0], town.now_ms / 1_000);
+    let device = alice.identity.device(alice.device.clone(), &alice.seed);
+    let packages = [2, 3].map(|of| {
+        let Client { identity, device: of, .. } = &town.clients[of];
+        let package = &town.server.keys[&(identity.user().clone(), of.clone())].left[0].0;
+        let asked = Asked { user: identity.user(), device: of, key: None, last_resort: false };
+        device.check_package(package.as_slice(), asked, now_s).unwrap()
+    });
+    let lax = Conversation::group(group_id(), THREE.iter().map(|name| user(name)).collect()).unwrap();
+    device.birth(&lax, &id("crook"), town.server.epoch, &packages, now_s).unwrap()
 }
 
 fn update(town: &Town, group: &Group) -> Pending {
@@ -322,6 +337,24 @@ fn a_birth_beside_a_leave_is_followed_and_who_left_is_out_before_the_next_messag
     assert_eq!(town.texts(2).last(), Some(&"without bob"));
     assert!(!users(&town.clients[2].group().unwrap()).contains("bob"));
     assert!(of_bob.is_none(), "who left keeps keys");
+}
+
+#[test]
+fn a_birth_with_a_stranger_is_not_followed_and_a_newcomer_seals_nothing_for_the_stranger() {
+    let mut town = Town::begun(&THREE, 3);
+    town.clients[2].keyring.caught_up(town.now_ms);
+    assert!(!carol_follows(&mut town, birth, |_| {}));
+    // Carol may not know of a member who left since.
+    let mut town = Town::begun(&THREE, 3);
+    assert!(carol_follows(&mut town, birth, |_| {}));
+    let now_ms = town.now_ms;
+    assert_eq!(town.clients[2].keyring.prepare(&group_id(), now_ms), Readiness::Waits);
+    let requests = town.clients[2].keyring.requests(now_ms);
+    let removes = requests.into_iter().find_map(|(_, action)| match action {
+        Action::Commit(request) => Some(request.removes),
+        _ => None,
+    });
+    assert_eq!(removes, Some(vec![user("dave")]));
 }
 
 #[test]
@@ -480,7 +513,30 @@ fn a_user_who_leaves_and_is_added_again_reads_nothing_between() {
 }
 
 #[test]
-fn a_device_that_joins_behind_entries_which_it_has_not_taken_removes_no_member() {
+fn a_device_follows_a_birth_with_a_user_who_left_before_it_loaded_the_members() {
+    let mut town = Town::of(&["alice", "bob", "carol"], 3);
+    let mut keys = town.server.keys.clone();
+    keys.retain(|(owner, _), _| owner.as_str() == "carol");
+    town.server.keys.retain(|(owner, _), _| owner.as_str() != "carol");
+    town.says(0, "without carol's keys");
+    town.server.keys.extend(keys);
+    let now_ms = town.now_ms;
+    town.clients[0].keyring.reset(&group_id(), now_ms);
+    town.go(0);
+    assert_eq!(town.server.epoch, 2);
+    town.roll(2, Change::Leave);
+    // Bob has the whole log before him, and a list without carol.
+    town.settle();
+    assert!(users(&town.clients[1].group().unwrap()).contains("carol"));
+    assert_eq!(town.server.epoch, 2, "bob begins anew");
+    town.says(0, "bye");
+    town.settle();
+    assert_eq!(town.texts(1), ["without carol's keys", "bye"]);
+    assert!(!users(&town.clients[1].group().unwrap()).contains("carol"));
+}
+
+/// Bob's laptop, which joins behind entries that it has not taken.
+fn with_a_laptop() -> Town {
     let mut town = Town::begun(&THREE, 3);
     let (identity, now_ms) = (town.clients[1].identity.clone(), town.now_ms);
     let mut laptop = Client::new(identity, "laptop", &group_id(), [9; 32]);
@@ -498,6 +554,12 @@ fn a_device_that_joins_behind_entries_which_it_has_not_taken_removes_no_member()
         town.clients[4].carry(&mut town.server, now_ms);
     }
     assert!(town.clients[4].group().is_some());
+    town
+}
+
+#[test]
+fn a_device_that_joins_behind_entries_which_it_has_not_taken_removes_no_member() {
+    let mut town = with_a_laptop();
     town.says(4, "hi");
     town.settle();
     let removes: Vec<_> = town.server.log.iter().flat_map(|message| &message.removes).collect();
@@ -506,6 +568,16 @@ fn a_device_that_joins_behind_entries_which_it_has_not_taken_removes_no_member()
     for client in &town.clients {
         assert!(!client.saved.notices.iter().any(|notice| matches!(notice, Notice::Broken { .. })));
     }
+}
+
+#[test]
+fn a_device_that_gets_no_list_of_members_reads_up_to_the_entry_that_removes_its_user() {
+    let mut town = with_a_laptop();
+    town.says(0, "hi bob");
+    town.roll(0, Change::Remove(user("bob")));
+    town.settle();
+    assert_eq!(town.texts(4), ["hi bob"]);
+    assert!(town.clients[4].group().is_none());
 }
 
 #[test]

@@ -207,9 +207,11 @@ impl Keyring {
     /// The members are loaded again, when they are needed.
     pub(super) fn drop_roster(&mut self, id: &ConversationId) {
         if let Some(seat) = self.seats.get_mut(id) {
-            seat.roster = None;
+            // A device with a part judges the entries by what it has.
+            seat.roster.take_if(|_| seat.group.is_none());
+            seat.roster.as_mut().into_iter().for_each(|roster| roster.lags = true);
             seat.pages = Pages::default();
-            seat.strangers.clear();
+            seat.count_strangers();
             self.changed.insert(format!("{}{id}", rows::ROSTER));
             self.touch(id);
         }
@@ -244,7 +246,7 @@ impl Keyring {
         let (before, after) = (members(seat.group.as_ref()), members(Some(&group)));
         let is_new = seat.group.is_none();
         if is_new {
-            seat.row.joined_at = seq;
+            (seat.row.joined_at, seat.refused) = (seq, None);
             if let Some(from_seq) = Seq::new(seq) {
                 self.notices.push(Notice::Joined { conversation_id: id.clone(), from_seq });
             }
@@ -275,12 +277,9 @@ impl Keyring {
         seat.rekeys = false;
         if let Some(roster) = &mut seat.roster {
             roster.keep(|user| after.iter().any(|member| member.user == *user));
-            if is_new && roster.upto != seq && roster.upto + 1 != seq {
-                // The list has followed entries that come again, or not those before this one.
-                seat.roster = None;
-            } else {
-                roster.upto = seq;
-            }
+            // The list has followed entries that come again, or not those before this one.
+            roster.lags = is_new && roster.upto != seq && roster.upto + 1 != seq;
+            roster.upto = seq;
         }
         seat.count_strangers();
         for row in [rows::TREE, rows::PENDING, rows::ROSTER] {

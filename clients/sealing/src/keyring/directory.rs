@@ -36,7 +36,7 @@ impl Keyring {
     }
 
     /// The client has the log up to its end: the keyring deletes private parts of packages that ended two days ago. An
-    /// earlier entry could need them.
+    /// earlier entry could need them. From here on it knows all members at each entry.
     pub fn caught_up(&mut self, now_ms: u64) {
         let is_over = |row: &PackageRow| {
             let ends_at_s = row.drop_at_s.unwrap_or(row.expires_at_s.saturating_add(KEPT_S));
@@ -46,6 +46,12 @@ impl Keyring {
             self.packages.iter().filter(|(_, row)| is_over(row)).map(|(name, _)| name.clone()).collect();
         for name in names {
             self.drop_package(&name);
+        }
+        for (id, seat) in &mut self.seats {
+            let is_there = seat.row.position >= seat.row.due;
+            if seat.roster.as_mut().is_some_and(|roster| is_there && std::mem::take(&mut roster.is_new)) {
+                self.changed.insert(format!("{}{id}", rows::ROSTER));
+            }
         }
     }
 

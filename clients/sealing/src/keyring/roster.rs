@@ -24,6 +24,12 @@ pub(super) struct Roster {
     /// This user may make the first commit.
     #[serde(default)]
     leads: bool,
+    /// Entries are missing in it. The list serves until there is another, which a former member does not get.
+    #[serde(default)]
+    pub(super) lags: bool,
+    /// The device may not have taken all entries that the list has.
+    #[serde(default)]
+    pub(super) is_new: bool,
     /// The last entry that this device has passed.
     #[serde(skip)]
     pub(super) upto: u64,
@@ -152,7 +158,14 @@ impl Keyring {
                 let leads = pages.found.iter().any(|member| member.user_id == me && may_begin(member.role));
                 let members = pages.found.into_iter().map(|member| (member.user_id, member.joined_seq.value()));
                 let upto = if seat.group.is_some() { seat.row.position } else { 0 };
-                seat.roster = Some(Roster { members: members.collect(), former: BTreeSet::new(), leads, upto });
+                seat.roster = Some(Roster {
+                    members: members.collect(),
+                    former: BTreeSet::new(),
+                    leads,
+                    lags: false,
+                    is_new: true,
+                    upto,
+                });
                 seat.count_strangers();
                 self.changed.insert(format!("{}{id}", rows::ROSTER));
             }

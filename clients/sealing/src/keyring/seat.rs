@@ -90,7 +90,8 @@ impl Seat {
 
     /// The members of a group are not loaded, and a refusal does not say why.
     pub(super) fn lacks_roster(&self, id: &ConversationId) -> bool {
-        id.is_group() && self.roster.is_none() && !self.row.removed && self.refused.is_none()
+        let is_whole = self.roster.as_ref().is_some_and(|roster| !roster.lags);
+        id.is_group() && !is_whole && !self.row.removed && self.refused.is_none()
     }
 
     /// A commit is due that removes who left.

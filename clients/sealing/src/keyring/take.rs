@@ -153,7 +153,7 @@ impl Keyring {
         if id.is_group() {
             let roster = seat.roster.as_ref()?;
             let group = Conversation::group(id.clone(), roster.members_at(seq)).ok()?;
-            return Some(group.without(roster.former().clone()));
+            return Some(group.without(roster.former().clone()).behind_list(roster.is_new));
         }
         Some(Conversation::direct(self.me(), seat.row.peer.as_ref()?))
     }
