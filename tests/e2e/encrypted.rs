@@ -377,7 +377,9 @@ async fn files_are_opened_by_the_other_user_alone_and_leave_no_trace_in_the_serv
     let mut bob = Device::open(&server, "bob", "phone", &bobs, &folder.0).await;
     let alice = Device::open(&server, "alice", "phone", &alices, &folder.0).await;
     let picture = b"canary-bytes".repeat(20_000);
-    let image = Attachment::image(folder.with("us.png", &picture), mime("image/png"), 4, 3).caption("us, at last");
+    let small = || Some(vec![7; 4096].into());
+    let image = Attachment::image(folder.with("us.png", &picture), mime("image/png"), 4, 3);
+    let image = image.about(|about| about.thumbnail = small()).caption("us, at last");
     let voice = Attachment::voice(folder.with("voice", b"canary-bytes"), mime("audio/x-canary"), 900);
     // The first message of the conversation: the upload waits for the birth.
     alice.client.send_media(user(&server, "bob"), image).await.unwrap().stored().await.unwrap();
@@ -414,6 +416,7 @@ async fn files_are_opened_by_the_other_user_alone_and_leave_no_trace_in_the_serv
     let screen = until(&mut his, |screen| messages(screen).len() == 3).await;
     let shown = messages(&screen)[0].media.clone().unwrap();
     assert_eq!((shown.bytes, shown.key.is_some()), (picture.len() as u64, true));
+    assert_eq!(shown.thumbnail, small());
 
     // Forwarded, it is the same file: to a person, and never in the clear.
     let carols = Keys::generate().unwrap();
@@ -425,17 +428,20 @@ async fn files_are_opened_by_the_other_user_alone_and_leave_no_trace_in_the_serv
     let copy = carol.message().await;
     carol.client.download(&copy, folder.0.join("got")).await.unwrap();
     assert!(std::fs::read(folder.0.join("got")).unwrap() == picture && copy.body == "look");
+    assert_eq!(media(&copy).thumbnail, small());
 
     // In the clear, the server has all of it: the search above would have found it.
     let (dave, _events) = Client::connect(config(&server, server.url(), "dave")).await.unwrap();
     let (erin, mut erins) = Client::connect(config(&server, server.url(), "erin")).await.unwrap();
-    dave.send_media(user(&server, "erin"), film(&folder)).await.unwrap().stored().await.unwrap();
+    let film = film(&folder).about(|about| about.thumbnail = small());
+    dave.send_media(user(&server, "erin"), film).await.unwrap().stored().await.unwrap();
     let clear = loop {
         if let Some(Event::Message { message, .. }) = timeout(PATIENCE, erins.next()).await.unwrap() {
             break message;
         }
     };
     assert_eq!(traces(&server, &erin, &clear).await, [true; 4]);
+    assert_eq!(media(&clear).thumbnail, None);
 }
 
 #[tokio::test]

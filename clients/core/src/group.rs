@@ -1,13 +1,14 @@
 //! Drafts of messages and the settings of groups, before they enter the outbox.
 
 use serde::{Deserialize, Serialize};
-use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, MENTIONS_MAX};
+use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, MENTIONS_MAX, THUMBNAIL_BYTES_MAX};
 use wire::{
     AllowedTo, ClientMsgId, ConversationKind, CreateRequest, Data, HistoryFrom, JoinBy, Kind, Message, Role, Seq,
     System, Target, Title, UserId, body_fits, check_own, mentions_fit,
 };
 
 use crate::Error;
+use crate::media::About;
 
 /// Mentioned in a group, it names all members. Admins and the owner may.
 pub const EVERYBODY: &str = "*";
@@ -120,12 +121,17 @@ impl Draft {
     /// As [`check`](Self::check), for the text beside an attachment.
     ///
     /// # Errors
-    /// Also [`Error::Invalid`]: it has a kind of the app's own.
-    pub fn check_beside_media(&self, target: &Target) -> Result<(), Error> {
-        match self.kind {
-            Some(_) => Err(Error::Invalid { field: "media", problem: "must be left out of an own kind".to_owned() }),
-            None => self.check(target),
+    /// Also [`Error::Invalid`]: it has a kind of the app's own, or the file's thumbnail is too large.
+    pub fn check_beside_media(&self, about: &About, target: &Target) -> Result<(), Error> {
+        if self.kind.is_some() {
+            return Err(Error::Invalid { field: "media", problem: "must be left out of an own kind".to_owned() });
         }
+        // Its readers would not show the message.
+        if about.thumbnail.as_ref().is_some_and(|image| !(1..=THUMBNAIL_BYTES_MAX).contains(&image.as_slice().len())) {
+            let problem = format!("must be 1 to {THUMBNAIL_BYTES_MAX} bytes");
+            return Err(Error::Invalid { field: "thumbnail", problem });
+        }
+        self.check(target)
     }
 }
 

@@ -321,7 +321,7 @@ fn queued(request: &str) -> Result<Queued, Fault> {
     let queued: Queued = serde_json::from_str(request).map_err(|error| Fault::new("bad_request", error.to_string()))?;
     // Any other request was parsed as the server parses it.
     match &queued.outgoing {
-        Outgoing::Message { target, draft, media: Some(_) } => draft.check_beside_media(target)?,
+        Outgoing::Message { target, draft, media: Some(upload) } => draft.check_beside_media(&upload.about, target)?,
         Outgoing::Message { target, draft, media: None } => draft.check(target)?,
         Outgoing::Request(_) => {}
     }

@@ -53,7 +53,8 @@ impl Attachment {
     }
 
     /// Adds more fields: `name` and `thumbhash` of an image, `waveform` of a voice note, and of a file all fields
-    /// except `waveform`.
+    /// except `waveform`. An encrypted message can also have a `thumbnail`, at most 4 KiB of a small image for the time
+    /// before the file is loaded. No message in the clear has it.
     #[must_use]
     pub fn about(mut self, change: impl FnOnce(&mut About)) -> Self {
         change(&mut self.about);
@@ -69,7 +70,7 @@ impl Attachment {
 
     /// Checks all limits that need only the description, before the client reads the whole file.
     pub(crate) fn check(&self, target: &Target) -> Result<(), Error> {
-        self.draft.check_beside_media(target)?;
+        self.draft.check_beside_media(&self.about, target)?;
         if let Some(problem) = self.mime.problem_in(&self.kind) {
             return Err(Error::Invalid { field: "mime", problem: problem.to_owned() });
         }
@@ -111,6 +112,11 @@ mod tests {
         assert!(image.starts_with("mime must be image/jpeg, image/png, "), "{image}");
         let voice = problem(Attachment::voice("a", mime("video/webm"), 1));
         assert_eq!(voice.as_deref(), Some("mime must begin with audio/, without a + or ml in what follows"));
+        let small = |bytes: usize| {
+            Attachment::image("a", mime("image/png"), 1, 1).about(|about| about.thumbnail = Some(vec![7; bytes].into()))
+        };
+        assert_eq!(problem(small(4096)), None);
+        assert_eq!(problem(small(4097)).as_deref(), Some("thumbnail must be 1 to 4096 bytes"));
         let empty = check_length(Path::new("a"), 0).unwrap_err();
         assert!(matches!(empty, Error::Invalid { field: "bytes", .. }));
     }

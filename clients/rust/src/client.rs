@@ -167,7 +167,6 @@ impl Client {
     /// [`Error::Invalid`]: the message has no attachment. Also the errors of [`send`](Self::send).
     pub async fn forward(&self, target: Target, message: &Message, draft: impl Into<Draft>) -> Result<Sent, Error> {
         let draft = draft.into();
-        draft.check_beside_media(&target)?;
         let Some(media) = message.media.as_deref().and_then(Attached::clear) else {
             return Err(Error::Invalid {
                 field: "media",
@@ -175,6 +174,7 @@ impl Client {
             });
         };
         let upload = Upload::copy(&message.conversation_id, message.seq, &message.kind, media);
+        draft.check_beside_media(&upload.about, &target)?;
         self.message(target, draft, Some(upload)).await
     }
 

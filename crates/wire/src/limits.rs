@@ -89,6 +89,8 @@ limits! {
     pub const DURATION_MS_MAX: u64 = 24 * 60 * 60 * 1000;
     pub const THUMBHASH_CHARS_MAX: usize = 44;
     pub const WAVEFORM_CHARS_MAX: usize = 100;
+    /// A small image in an encrypted message.
+    pub const THUMBNAIL_BYTES_MAX: usize = 4 * 1024;
 
     /// Channels that a user has joined or made. Concurrent joins can exceed it by a few.
     pub const CHANNELS_PER_USER_MAX: usize = 200;

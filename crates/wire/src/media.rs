@@ -11,7 +11,7 @@ use crate::ids::{InvalidId, MediaId};
 use crate::kind::Kind;
 use crate::limits::{
     DURATION_MS_MAX, FILE_NAME_BYTES_MAX, FRANK_BYTES, MEDIA_BYTES_MAX, MIME_CHARS_MAX, PIXELS_MAX,
-    THUMBHASH_CHARS_MAX, WAVEFORM_CHARS_MAX,
+    THUMBHASH_CHARS_MAX, THUMBNAIL_BYTES_MAX, WAVEFORM_CHARS_MAX,
 };
 use crate::refusal::Refusal;
 use crate::text::{breaks_out, is_visible};
@@ -21,8 +21,6 @@ pub(crate) const IMAGE_TYPES: [&str; 5] = ["image/jpeg", "image/png", "image/web
 
 /// The key of a file in an encrypted message.
 const KEY_BYTES: usize = 32;
-/// A small image in an encrypted message.
-const THUMBNAIL_BYTES_MAX: usize = 4 * 1024;
 
 /// The media of a message. A message never contains a URL: `download` returns one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -19,16 +19,19 @@ public struct Attachment: Sendable {
     public var durationMs: Int?
     public var thumbhash: String?
     public var waveform: String?
+    /// A small image of at most 4 KiB. Only an encrypted message has it.
+    public var thumbnail: Data?
 
     /// A `file` has its name by default.
     public init(
         _ file: URL, mime: String, kind: String = "file", name: String? = nil, caption: String = "",
-        width: Int? = nil, height: Int? = nil, durationMs: Int? = nil, thumbhash: String? = nil, waveform: String? = nil
+        width: Int? = nil, height: Int? = nil, durationMs: Int? = nil, thumbhash: String? = nil, waveform: String? = nil,
+        thumbnail: Data? = nil
     ) {
         (self.file, self.mime, self.kind, self.caption) = (file, mime, kind, caption)
         self.name = name ?? (kind == "file" ? file.lastPathComponent : nil)
         (self.width, self.height, self.durationMs) = (width, height, durationMs)
-        (self.thumbhash, self.waveform) = (thumbhash, waveform)
+        (self.thumbhash, self.waveform, self.thumbnail) = (thumbhash, waveform, thumbnail)
     }
 
     /// Reads all of the file, for the form in which the outbox has it.
@@ -58,6 +61,7 @@ public struct Attachment: Sendable {
             "duration_ms": durationMs.map(JSON.int),
             "thumbhash": thumbhash.map(JSON.string),
             "waveform": waveform.map(JSON.string),
+            "thumbnail": thumbnail.map { JSON.string($0.base64EncodedString()) },
             "sealed": sealed,
         ])
     }

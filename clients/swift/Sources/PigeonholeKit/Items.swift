@@ -148,6 +148,8 @@ public struct MessageItem: Decodable, Sendable, Hashable {
         public let durationMs: Int?
         public let thumbhash: String?
         public let waveform: String?
+        /// Base64.
+        public let thumbnail: String?
 
         public struct Source: Decodable, Sendable, Hashable {
             /// The path on this device.

@@ -33,6 +33,8 @@ public class Attachment(
     public val durationMs: Long? = null,
     public val thumbhash: String? = null,
     public val waveform: String? = null,
+    /** A small image of at most 4 KiB. Only an encrypted message has it. */
+    public val thumbnail: ByteArray? = null,
 ) {
     /** Reads all of the file, for the form in which the outbox has it. */
     internal suspend fun announced(encrypted: Boolean): JsonObject = withContext(Dispatchers.IO) {
@@ -54,6 +56,7 @@ public class Attachment(
             durationMs?.let { put("duration_ms", it) }
             thumbhash?.let { put("thumbhash", it) }
             waveform?.let { put("waveform", it) }
+            thumbnail?.let { put("thumbnail", Base64.getEncoder().encodeToString(it)) }
             if (encrypted) put("sealed", json.parseToJsonElement(public { sealFile(file.path) }))
         }
     }

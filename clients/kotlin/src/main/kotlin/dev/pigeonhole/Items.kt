@@ -165,6 +165,8 @@ public data class Upload(
     val durationMs: Long? = null,
     val thumbhash: String? = null,
     val waveform: String? = null,
+    /** Base64. */
+    val thumbnail: String? = null,
 ) {
     /** The path of the file on this device. */
     @Serializable
