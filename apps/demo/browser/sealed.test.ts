@@ -172,6 +172,9 @@ describe.runIf(isBuilt)("with the encryption", () => {
     const picture = max.root.getByRole("button", { name: "Look at: Photo from lea" });
     const size = (image: HTMLImageElement) => [image.naturalWidth, image.naturalHeight];
     expect(await picture.locator("img.seen").evaluate(size)).toEqual([1600, 960]);
+    // The thumbnail came inside of the message.
+    expect(await picture.locator("img.blurred").getAttribute("src")).toMatch(/^data:image\/jpeg/);
+    expect(await picture.locator("img.blurred").evaluate(size)).toEqual([160, 96]);
     await lea.hasPreview("max", "You: Photo");
     await lea.attach({ name: "plan.txt", mimeType: "text/plain", buffer: Buffer.from("a canary in a file") });
     const save = max.root.getByRole("button", { name: "Save plan.txt from lea" });

@@ -1,7 +1,7 @@
 // Prepares a file for sending: scales a photo down, and removes place and camera from pictures. Other files stay
 // unchanged.
 
-import type { MediaDraft } from "@pigeonhole/client";
+import { limits, type MediaDraft } from "@pigeonhole/client";
 import { rgbaToThumbHash } from "thumbhash";
 import { base64 } from "./base64.ts";
 import { isAnimated, withoutMetadata } from "./metadata.ts";
@@ -11,6 +11,9 @@ const SIDE_MAX = 1600;
 /** Size of a thumbhash's source, in pixels. */
 const THUMB_SIDE_MAX = 100;
 const QUALITY = 0.85;
+/** The longer side of a thumbnail, in pixels: the first whose bytes fit. */
+const THUMBNAIL_SIDES = [160, 96, 48];
+const THUMBNAIL_QUALITY = 0.5;
 const PHOTOS = ["image/jpeg", "image/png", "image/webp", "image/avif", "image/gif"];
 /** Browsers give no type to some of these. */
 const CAMERAS = /\.(heic|heif|tiff?|dng|cr[23]|nef|arw|raf|orf|rw2|mov|mp4|m4v|3gp)$/i;
@@ -46,18 +49,32 @@ async function pictureOf(file: File): Promise<Prepared> {
     const small = drawn(bitmap, THUMB_SIDE_MAX);
     const { data } = small.context.getImageData(0, 0, small.width, small.height);
     const thumbhash = base64(rgbaToThumbHash(small.width, small.height, data));
+    const thumbnail = await thumbnailOf(bitmap);
+    const previews = { thumbhash, ...(thumbnail === undefined ? {} : { thumbnail }) };
     if (file.type === "image/gif" || isAnimated(new Uint8Array(await file.arrayBuffer()))) {
       // Drawn, it would stand still.
       const { blob, tellsPlace } = await freed(file);
-      return { draft: { blob, kind: "image", width, height, thumbhash }, tellsPlace };
+      return { draft: { blob, kind: "image", width, height, ...previews }, tellsPlace };
     }
     const large = drawn(bitmap, SIDE_MAX);
     const type = file.type === "image/jpeg" ? "image/jpeg" : "image/webp";
     const blob = await large.canvas.convertToBlob({ type, quality: QUALITY });
-    return { draft: { blob, kind: "image", width: large.width, height: large.height, thumbhash }, tellsPlace: false };
+    const draft = { blob, kind: "image", width: large.width, height: large.height, ...previews } as const;
+    return { draft, tellsPlace: false };
   } finally {
     bitmap.close();
   }
+}
+
+/** Returns a small image in base64, for an encrypted message: its other user sees it before the picture is loaded. */
+async function thumbnailOf(bitmap: ImageBitmap): Promise<string | undefined> {
+  for (const side of THUMBNAIL_SIDES) {
+    const blob = await drawn(bitmap, side).canvas.convertToBlob({ type: "image/jpeg", quality: THUMBNAIL_QUALITY });
+    if (blob.size <= limits.THUMBNAIL_BYTES_MAX) {
+      return base64(new Uint8Array(await blob.arrayBuffer()));
+    }
+  }
+  return undefined;
 }
 
 /** Removes the data on place and camera, if the format is known. A GIF has no such data. */

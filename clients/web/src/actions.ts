@@ -89,8 +89,9 @@ export class Actions {
   async sendMedia(target: Target, draft: MediaDraft): Promise<Sent> {
     const info = infoOf(draft);
     const { sha256, parts } = await digestsOf(draft.blob);
-    const sealed = await this.#encryption?.sealFile(draft.blob);
-    const { blob, kind, body = "", replyTo, mentions, data } = draft;
+    const file = await this.#encryption?.sealFile(draft.blob);
+    const { blob, kind, body = "", replyTo, mentions, data, thumbnail } = draft;
+    const sealed = file && thumbnail !== undefined ? { ...file, thumbnail } : file;
     return this.#queue({
       clientMsgId: uuid(),
       target,

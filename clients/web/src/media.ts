@@ -25,6 +25,8 @@ export interface MediaDraft {
   durationMs?: number;
   /** In base64, as `waveform`. */
   thumbhash?: string;
+  /** A small image of at most 4 KiB, in base64. Only an encrypted message has it. */
+  thumbnail?: string;
   /** 100 bars of 5 bits, packed from the first bit on. */
   waveform?: string;
 }
@@ -38,8 +40,8 @@ export function clearOf(media: Attached | undefined): Media | undefined {
   return media && "mime" in media ? media : undefined;
 }
 
-/** The attachment as the message has it, without the server's id. */
-export type MediaInfo = Omit<Media, "media_id">;
+/** The attachment as the message has it, without the server's id. `thumbnail`: a small image, of an encrypted message. */
+export type MediaInfo = Omit<Media, "media_id"> & { thumbnail?: string };
 
 export interface Digests {
   sha256: string;
@@ -54,7 +56,7 @@ const FILE = "application/octet-stream";
 
 /** @throws `bad_request` or `too_large`, with the field. */
 export function infoOf(draft: MediaDraft): Omit<MediaInfo, "sha256"> {
-  const { blob, kind, width, height, durationMs, thumbhash, waveform } = draft;
+  const { blob, kind, width, height, durationMs, thumbhash, thumbnail, waveform } = draft;
   const mime = mimeOf(blob);
   const name = draft.name ?? ("name" in blob && typeof blob.name === "string" ? blob.name : undefined);
   if (blob.size < 1 || blob.size > limits.MEDIA_BYTES_MAX) {
@@ -73,6 +75,7 @@ export function infoOf(draft: MediaDraft): Omit<MediaInfo, "sha256"> {
     throw new PigeonholeError("bad_request", "name: is missing");
   }
   fits("thumbhash", thumbhash, limits.THUMBHASH_CHARS_MAX);
+  fits("thumbnail", thumbnail, Math.ceil(limits.THUMBNAIL_BYTES_MAX / 3) * 4);
   fits("waveform", waveform, limits.WAVEFORM_CHARS_MAX);
   return {
     mime,

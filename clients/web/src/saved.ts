@@ -61,6 +61,8 @@ export interface Upload extends MediaInfo {
 export interface SealedFile extends Digests {
   /** Base64. */
   key: string;
+  /** A small image in base64, for the encrypted message alone. */
+  thumbnail?: string;
 }
 
 /** One thing to remember. */

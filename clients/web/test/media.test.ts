@@ -122,6 +122,8 @@ const picture: MediaDraft = {
   body: "us",
   width: 4,
   height: 3,
+  // Not in a message in the clear.
+  thumbnail: "AAAA",
 };
 const media = {
   mime: "image/png",
@@ -315,6 +317,7 @@ it("what can't be sent is refused at once, with the field", async () => {
   expect(await refused({ kind: "file" })).toMatch(/^bad_request name/);
   expect(await refused({ kind: "voice" })).toMatch(/^bad_request mime/);
   expect(await refused({ thumbhash: "x".repeat(45) })).toMatch(/^bad_request thumbhash/);
+  expect(await refused({ thumbnail: "x".repeat(5465) })).toMatch(/^bad_request thumbnail/);
   expect(await refused({ body: "x".repeat(17_000) })).toMatch(/^too_large/);
   expect(client.outbox).toEqual([]);
 });

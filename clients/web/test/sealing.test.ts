@@ -375,7 +375,7 @@ it("a file for a user is refused if it has no key, before any byte of it leaves"
 it("a file for a user leaves as its ciphertext, and its key in the envelope", async () => {
   const { session } = chatting();
   const file = new Blob(["bytes"]);
-  const sealed = await sealFile(file);
+  const sealed = { ...(await sealFile(file)), thumbnail: "AAAA" };
   const info = { kind: "file", mime: "text/plain", bytes: 5, name: "a.txt" } as const;
   const media = { source: { file }, ...info, sha256: "x", sealed };
   session.keep({ clientMsgId: "f1", target: { to: "bob" }, body: "look", media }, undefined, 0);
@@ -395,7 +395,8 @@ it("a file for a user leaves as its ciphertext, and its key in the envelope", as
   session.putEnded("f1", 200, 0);
   reply(session, idOf(turn(session), "uploaded"), { media_id: "m_1", bytes: 272, mime: "application/octet-stream" });
   const { kind, ...named } = info;
-  const fields = { media: { media_id: "m_1", ...named, sha256: sealed.sha256, key: sealed.key } };
+  const { sha256, key, thumbnail } = sealed;
+  const fields = { media: { media_id: "m_1", ...named, sha256, key, thumbnail } };
   const [frame] = turn(session).frames;
   expect(frame).toMatchObject({ action: "send", kind: "sealed", media: { media_id: "m_1" } });
   const { body } = frame as Extract<Request, { action: "send" }>;

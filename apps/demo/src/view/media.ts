@@ -65,15 +65,16 @@ export function ofMessage(message: MessageItem, carried: Carried): Shown | undef
 }
 
 function picture({ media, body, by, url }: Shown, look: (url: string, alt: string) => void): HTMLElement {
-  const { width = 1, height = 1, thumbhash } = media;
+  const { width = 1, height = 1, thumbhash, thumbnail } = media;
   const alt = body || `Photo from ${by}`;
   const ratio = Math.min(Math.max(width / height, 1 / RATIO_MAX), RATIO_MAX);
   const button = h("button", { type: "button", class: "picture", "aria-label": `Look at: ${alt}`, tabindex: -1 });
   button.style.aspectRatio = String(ratio);
   button.style.width = `${Math.round(Math.min(WIDTH_MAX, HEIGHT_MAX * ratio))}px`;
-  const blurred = placeholder(thumbhash);
-  if (blurred !== undefined) {
-    button.append(h("img", { src: blurred, alt: "", class: "blurred" }));
+  // A browser shows images of any format under this type, and runs none.
+  const small = thumbnail === undefined ? placeholder(thumbhash) : `data:image/jpeg;base64,${thumbnail}`;
+  if (small !== undefined) {
+    button.append(h("img", { src: small, alt: "", class: "blurred" }));
   }
   const why = h("span", { class: "unseen", hidden: true });
   button.append(why);

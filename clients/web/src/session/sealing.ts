@@ -1158,14 +1158,14 @@ function isContent(request: Request): request is Content {
   return request.action === "send" || request.action === "edit" || request.action === "react";
 }
 
-/** Returns a message with the key and the ciphertext's digest of its file. */
+/** Returns a message with the key, the ciphertext's digest and the thumbnail of its file. */
 function withKey<R extends StoringRequest>(request: R, queued: Queued | undefined): R {
   const sealed = queued && "body" in queued ? queued.media?.sealed : undefined;
   if (!sealed || request.action !== "send" || !request.media) {
     return request;
   }
-  const { key, sha256 } = sealed;
-  return { ...request, media: { ...request.media, sha256, key } };
+  const { parts: _, ...rest } = sealed;
+  return { ...request, media: { ...request.media, ...rest } };
 }
 
 function isRoll(request: Request): request is Roll {
