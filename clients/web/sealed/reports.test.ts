@@ -29,7 +29,8 @@ it("two users chat, and one proves what the other wrote", async () => {
   expect([...one.unreadable(), ...other.unreadable()]).toEqual([]);
   await other.report(directConversationId("una", "vic"), "with a digest");
   const month = new Date().toISOString().slice(0, 7);
-  const list = { method: "POST", body: JSON.stringify({ op: "reports", month }) };
+  const headers = { "content-type": "application/json" };
+  const list = { method: "POST", headers, body: JSON.stringify({ op: "reports", month }) };
   const { result } = await (await fetch(`${server.url}/local/admin`, list)).json();
   const [{ sender_id, verified, plaintext }] = result.reports[0].messages;
   expect([sender_id, verified, JSON.parse(atob(plaintext)).body]).toEqual(["una", true, "with a digest"]);
