@@ -42,6 +42,7 @@ TESTS = [
     "retries::the_same_message_ten_times_at_once_from_two_devices_is_one",
     "settings::a_second_device_hears_of_settings",
     "settings::a_name_is_seen_by_others_and_told_to_the_users_own_devices",
+    "groups::a_restricted_member_only_reads_until_an_admin_ends_it",
     "settings::a_report_has_an_id_which_its_repetition_has_too",
 ]
 # The functions that no route calls, as their log lines name them.

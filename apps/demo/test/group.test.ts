@@ -19,6 +19,9 @@ it("what happened is said to whoever reads it", () => {
   expect(sentence({ event: "role.changed", user_id: "alice", role: "admin" }, "bob", "alice")).toBe(
     "bob made you an admin",
   );
+  const restricted = { event: "member.restricted", user_id: "alice" } as const;
+  expect(sentence(restricted, "bob", "alice")).toBe("bob let you write again");
+  expect(sentence({ ...restricted, until: "forever" }, "bob", "bob")).toBe("You restricted alice to reading");
   expect(sentence({ event: "info.changed", title: "Sea", post: "admins", history: "all" }, "bob", "alice")).toBe(
     "bob called the group “Sea”, let only admins write and let new members see earlier messages",
   );

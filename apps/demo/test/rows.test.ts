@@ -37,6 +37,11 @@ it("says why nothing can be written", () => {
   expect([group, bob, emptyRow({ to: "@shop" })].map(whyNot)).toEqual(["", "", "Only @shop sends messages here."]);
   expect(whyNot({ ...bob, isBlocked: true })).toBe("You have blocked bob.");
   expect(whyNot({ ...group, isClosed: true })).toBe("You are no longer in this group.");
+  expect(whyNot({ ...group, restrictedUntil: "forever" })).toBe("You can only read in this group.");
+  const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
+  expect(whyNot({ ...channel, restrictedUntil: tomorrow })).toMatch(
+    /^You can only read in this channel until .+, \d\d:\d\d\.$/,
+  );
   expect(whyNot({ ...group, rules: { post: "admins" } })).toBe("Only admins write in this group.");
   expect(whyNot({ ...group, rules: { post: "admins" }, role: "admin" })).toBe("");
   // A channel's rule, as long as nothing else is known.
