@@ -369,6 +369,7 @@ async fn grouping() -> Rows {
         ("delete: in a group of 100", "delete", json!({"seq": 3})),
         ("add: 50 to a group of 100", "add", json!({"members": fifty})),
         ("remove: from a group of 100", "remove", json!({"user_id": "u1"})),
+        ("restrict: in a group of 100", "restrict", json!({"user_id": "u2", "until": "forever"})),
     ] {
         rows.push((name, app.cost([("alice", in_group(&group, action, name.get(..3).unwrap_or(name), &more))]).await));
     }
