@@ -13,6 +13,7 @@
 mod conversations;
 mod item;
 mod messages;
+mod names;
 mod roster;
 mod row;
 mod rules;

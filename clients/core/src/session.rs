@@ -156,6 +156,10 @@ impl Core {
             self.send_due(now);
         }
         self.show_views();
+        // A shown user can lack a name.
+        if self.serve_views() {
+            self.send_due(now);
+        }
         self.write_keyring();
         Step {
             writes: mem::take(&mut self.writes),
@@ -209,6 +213,7 @@ impl Core {
             Input::Dismiss(client_msg_id) => self.dismiss(&client_msg_id),
             Input::Trust(trust) => self.trust(trust),
             Input::Zone(zone) => self.views.set_zone(zone),
+            Input::Names => self.views.show_names(),
         }
     }
 
@@ -249,8 +254,7 @@ impl Core {
                 self.tell(Event::Typing { conversation_id, user_id, at });
             }
             ServerEvent::Presence(presence) => self.tell(Event::PresenceChanged(presence)),
-            // The app requests the user's own name when it shows that.
-            ServerEvent::Profile(_) => {}
+            ServerEvent::Profile(_) => self.views.own_name_changed(),
             ServerEvent::KeysLow { left } => {
                 if let Some(keyring) = &mut self.keyring {
                     keyring.keys_low(left);
@@ -363,7 +367,7 @@ impl Core {
 
     fn answer(&mut self, ask: AskId, result: Result<Reply, Error>) {
         if is_of_view(ask) {
-            return self.views.answered(ask, result);
+            return self.views.answered(ask, result, self.now);
         }
         self.outputs.push(Output::Answer { ask, result });
     }

@@ -154,6 +154,9 @@ pub enum Input {
     Trust(Trust),
     /// The user's time zone, at the start and whenever it changes. Without it, days are those of UTC.
     Zone(Zone),
+    /// The app shows names: snapshots of views have those of the users in them, if the server has profiles. The client
+    /// requests a name when it is shown, and again after a day.
+    Names,
 }
 
 /// A decision of the user about the end-to-end encryption.

@@ -556,3 +556,46 @@ fn a_new_group_has_one_row_although_the_servers_row_comes_before_the_reply() {
     let rows = &device.list().rows;
     assert_eq!((rows.len(), rows[0].conversation_id.as_ref(), &*rows[0].key), (1, Some(&id), "nc1"));
 }
+
+/// Takes the request for the server's features, and that for names, and answers both.
+fn answer_names(device: &mut Device, profiles: &Value) -> Value {
+    let features = json!({"pending": false, "server_time": "2026-11-20T12:00:00.000Z", "features": ["profiles"]});
+    device.answer("ping", &features);
+    device.answer("profiles", &json!({"profiles": profiles, "left": []}))["user_ids"].take()
+}
+
+#[test]
+fn a_name_is_requested_when_a_view_shows_the_user_and_again_after_a_day() {
+    let names = |screen: &Screen| json!(screen.names);
+    let mut device = with_three();
+    assert!(device.asked.iter().all(|asked| asked["action"] != "ping"), "the app shows no names");
+    device.turn(vec![Input::Names]);
+    let profile = json!([{"user_id": "bob", "name": "Bob", "version": 1}]);
+    let asked = answer_names(&mut device, &profile);
+    assert!(asked.as_array().unwrap().contains(&json!("bob")), "{asked}");
+    assert_eq!(names(device.screen()), json!({"bob": "Bob"}));
+    // Known, with a name or without one.
+    device.frame(&new(4, "bob"));
+    assert!(device.asked.iter().all(|asked| asked["action"] != "profiles"));
+    // The user's own profile has changed elsewhere.
+    device.frame(&json!({"type": "profile", "version": 2}));
+    let own = json!({"profiles": [{"user_id": "alice", "name": "Alice", "version": 2}], "left": []});
+    assert_eq!(device.answer("profiles", &own)["user_ids"], json!(["alice"]));
+
+    device.now += Duration::from_hours(24);
+    device.disconnect();
+    device.connect(&[]);
+    // The chat list has requested its rows, too.
+    device.answer("inbox", &json!({"conversations": [], "next_cursor": null}));
+    assert_eq!(answer_names(&mut device, &json!([])), asked);
+    assert_eq!(names(device.screen()), json!({}), "bob has no profile any more");
+}
+
+#[test]
+fn a_server_without_profiles_is_not_asked_for_names() {
+    let mut device = with_three();
+    device.turn(vec![Input::Names]);
+    device.answer("ping", &json!({"pending": false, "server_time": "2026-11-20T12:00:00.000Z"}));
+    device.frame(&new(4, "bob"));
+    assert!(device.asked.iter().all(|asked| !["ping", "profiles"].contains(&asked["action"].as_str().unwrap())));
+}

@@ -20,12 +20,16 @@ export { PigeonholeProvider, usePigeonhole } from "./context.ts";
 export { useSeen } from "./seen.ts";
 
 const nothing: readonly never[] = [];
+/** The names of users by their ids, as far as they are known. Empty until `showNames` of the client. */
+export type Names = ReadonlyMap<string, string>;
+const noNames: Names = new Map();
 
 /** The chat list. While another filter is being loaded, the rows are those of the filter before. */
 export function useConversations(filter: Filter = {}): {
   rows: readonly ChatRow[];
   /** The number of unread messages of all conversations that are not muted. */
   unread: number;
+  names: Names;
   isLoading: boolean;
 } {
   const client = usePigeonhole();
@@ -36,8 +40,8 @@ export function useConversations(filter: Filter = {}): {
   useEffect(() => {
     before.current = shown ?? before.current;
   }, [shown]);
-  const { rows = nothing, unread = 0 } = shown ?? before.current ?? {};
-  return { rows, unread, isLoading: shown === undefined };
+  const { rows = nothing, unread = 0, names = noNames } = shown ?? before.current ?? {};
+  return { rows, unread, names, isLoading: shown === undefined };
 }
 
 /** A conversation: its row of the chat list, and `chat` to act in it. Without a client there is no `chat`. */
@@ -64,6 +68,7 @@ export function useMessages(
   hasNewer: boolean;
   /** The number of unread messages, for the arrow that leads to the end. */
   unread: number;
+  names: Names;
   isLoading: boolean;
 } & Pick<MessagesView, "loadOlder" | "loadNewer" | "jumpTo"> {
   const chat = useChat(id);
@@ -78,8 +83,8 @@ export function useMessages(
     }),
     [view],
   );
-  const { items = nothing, hasOlder = false, hasNewer = false, unread = 0 } = shown ?? {};
-  return { items, hasOlder, hasNewer, unread, isLoading: shown === undefined, ...acts };
+  const { items = nothing, hasOlder = false, hasNewer = false, unread = 0, names = noNames } = shown ?? {};
+  return { items, hasOlder, hasNewer, unread, names, isLoading: shown === undefined, ...acts };
 }
 
 /** The other users who are typing. */
@@ -105,10 +110,10 @@ export function useConnection(): State {
 const connecting: State = { state: "connecting" };
 
 /** The members of a group or a channel: the owner, the admins and then the others. */
-export function useMembers(id: string): { members: readonly MemberRow[]; isLoading: boolean } {
+export function useMembers(id: string): { members: readonly MemberRow[]; names: Names; isLoading: boolean } {
   const chat = useChat(id);
   const shown = useChanging(useMemo(() => chat?.roster(), [chat]));
-  return { members: shown?.members ?? nothing, isLoading: shown === undefined };
+  return { members: shown?.members ?? nothing, names: shown?.names ?? noNames, isLoading: shown === undefined };
 }
 
 /** The messages on this device with these words, the newest first. */

@@ -84,6 +84,21 @@ it("shows what comes, sends what is written, and keeps the draft", async () => {
   await waitFor(() => expect(client.conversations().rows[0]?.draft).toBeUndefined());
 });
 
+it("has the names of shown users, once the app shows names", async () => {
+  function Named() {
+    const [{ names }, { id }] = [useConversations(), useDirect("bob")];
+    return <p>{`${names.get("bob") ?? "?"} ${useMessages(id).names.get("bob") ?? "?"}`}</p>;
+  }
+  client.showNames();
+  render(within(<Named />));
+  await server.catchUp();
+  says(message(1));
+  await waitFor(() => screen.getByText("? ?"));
+  await server.answer("ping", { pending: false, server_time: "2026-11-20T10:00:00.000Z", features: ["profiles"] });
+  await server.answer("profiles", { profiles: [{ user_id: "bob", name: "Bob", version: 1 }], left: [] });
+  await waitFor(() => screen.getByText("Bob Bob"));
+});
+
 it("draws only the item that changed", async () => {
   const drawn: string[] = [];
   function Watched({ item }: { item: Item }) {

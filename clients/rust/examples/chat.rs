@@ -28,9 +28,9 @@ use data_encoding::BASE64;
 use pigeonhole_client::{
     At, Attachment, Chat, ChatRow, Client, ClientMsgId, Config, Content, ConversationId, ConversationSettings,
     DeviceId, DeviceToken, Draft, Emoji, Error, Event, Events, FileName, Filter, Info, Item, JoinBy, Keys,
-    ListSnapshot, Lock, Message, MessageItem, MimeType, MutedUntil, NewGroup, Notice, Platform, Progress, Quiet,
-    Registration, ReportReason, ReportRequest, Role, Screen, SendResult, Sent, Seq, Settings, Side, State, Target,
-    Title, TokenError, Unreadable, UserId, UserSettings, View, When, Why,
+    ListSnapshot, Lock, Message, MessageItem, MimeType, MutedUntil, NewGroup, Notice, Platform, ProfileChange,
+    Progress, Quiet, Registration, ReportReason, ReportRequest, Role, Screen, SendResult, Sent, Seq, Settings, Side,
+    State, Target, Title, TokenError, Unreadable, UserId, UserSettings, View, When, Why,
 };
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use tokio::sync::Notify;
@@ -46,7 +46,7 @@ const HELP: &str = "\
 /send PATH [TEXT]   /save N PATH   /retry   /discard   (the messages that the server refused)
 /group TITLE USER...   /channel TITLE USER...   /join ID   /leave
 /add USER...   /remove USER   /role USER owner|admin|member   /restrict USER [TIME|forever]   /title TEXT   /members
-/mute on|off   /block USER on|off   /online USER
+/mute on|off   /block USER on|off   /online USER   /name TEXT   (the name that others see of you)
 /report N spam|abuse|sexual|violence|illegal|other [TEXT]   (tells the operator about a message)
 /safety [USER]   /verify [USER]   /accept [USER]   (the keys of the other user, or of a member; needs --encrypted)
 /reset   (new keys for this conversation)
@@ -63,6 +63,8 @@ struct Terminal {
     /// The conversation on the screen, and what is drawn of it.
     chat: RefCell<Chat>,
     screen: RefCell<Option<Screen>>,
+    /// The names of users that were shown.
+    names: RefCell<BTreeMap<UserId, Title>>,
     list: View<ListSnapshot>,
     drawing_tx: UnboundedSender<Drawing>,
     unanswered: RefCell<JoinSet<std::result::Result<SendResult, Error>>>,
@@ -97,11 +99,12 @@ async fn main() -> Result<()> {
         config = config.device_id(device_id).encrypted(keys_in(Path::new(&path))?);
     }
     let (client, events) = Client::connect(config).await?;
+    client.show_names();
     let chat = client.chat(target).into();
     let list = client.conversations(Filter::default())?;
     let (drawing_tx, drawing_rx) = unbounded_channel();
-    let (screen, unanswered) = (RefCell::default(), RefCell::default());
-    let terminal = Terminal { client, me, chat, screen, list, drawing_tx, unanswered, ready: Notify::new() };
+    let (screen, names, unanswered) = (RefCell::default(), RefCell::default(), RefCell::default());
+    let terminal = Terminal { client, me, chat, screen, names, list, drawing_tx, unanswered, ready: Notify::new() };
     let ended = tokio::select! {
         ended = terminal.on_events(events) => ended,
         ended = terminal.on_screens(drawing_rx) => ended,
@@ -202,8 +205,9 @@ impl Terminal {
         format!("#{} {}: {media}{}", message.seq, self.name(&message.sender_id), harmless(&message.body))
     }
 
-    fn name<'a>(&self, user: &'a UserId) -> &'a str {
-        if *user == self.me { "you" } else { user.as_str() }
+    fn name(&self, user: &UserId) -> String {
+        let known = self.names.borrow().get(user).map(|name| harmless(name.as_str()));
+        if *user == self.me { "you".to_owned() } else { known.unwrap_or_else(|| user.to_string()) }
     }
 }
 
@@ -220,6 +224,7 @@ impl Terminal {
                 },
                 screen = view.changed() => {
                     let screen = screen?;
+                    self.names.borrow_mut().extend(screen.names.clone());
                     self.draw(&screen, &mut drawn);
                     // A terminal shows all of it.
                     if let Some(last) = screen.messages.items.iter().rfind(|item| is_stored(item)) {
@@ -538,6 +543,10 @@ impl Terminal {
                 let info = Info { title: Some(Title::parse(rest)?), ..Info::default() };
                 self.client.update(self.chat().id(), info).await?.stored().await?;
             }
+            "name" => {
+                let name = if rest.is_empty() { None } else { Some(Title::parse(rest)?) };
+                self.client.set_profile(ProfileChange { name: Some(name), ..ProfileChange::default() }).await?;
+            }
             "members" => {
                 for member in self.client.members(self.chat().id(), 100, None).await?.members {
                     println!("-- {} ({})", member.user_id, member.role.as_str());
@@ -590,7 +599,8 @@ impl Terminal {
     fn list(&self) {
         let Some(list) = self.list.shown() else { return };
         for row in &list.rows {
-            let name = row.title.as_deref().or(row.peer_id.as_ref().map(UserId::as_str)).unwrap_or_default();
+            let named = row.peer_id.as_ref().and_then(|peer| list.names.get(peer)).map(Title::as_str);
+            let name = row.title.as_deref().or(named).or(row.peer_id.as_ref().map(UserId::as_str)).unwrap_or_default();
             let id = row.conversation_id.as_ref().map_or("new", ConversationId::as_str);
             let line = row.line.as_ref().map_or(String::new(), |line| harmless(&line.text));
             let lock = if row.lock == Lock::Plain { "" } else { "🔒 " };

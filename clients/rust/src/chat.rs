@@ -93,6 +93,12 @@ impl Client {
         self.command(Command::Input(Input::Dismiss(client_msg_id.clone())));
     }
 
+    /// From now on, the content of views has the known names of the users in it. The client requests the name of a user
+    /// when a view shows the user, and again after a day. Servers without profiles have none.
+    pub fn show_names(&self) {
+        self.command(Command::Input(Input::Names));
+    }
+
     /// Sets the user's time zone, for the days of views: at the start and whenever it changes. The default is UTC.
     pub fn set_zone(&self, zone: Zone) {
         self.command(Command::Input(Input::Zone(zone)));

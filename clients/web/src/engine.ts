@@ -25,6 +25,8 @@ export type Input =
   /** The file of a message's attachment on this device. */
   | { place: { conversation_id: string; seq: number; path: string | undefined } }
   | { zone: Zone }
+  /** The app shows names. */
+  | { names: true }
   /** The user is back. */
   | { wake: true }
   | { networkChanged: true };
@@ -85,6 +87,8 @@ export class LocalEngine implements Engine {
         session.place(input.place.conversation_id, input.place.seq, input.place.path, now);
       } else if ("zone" in input) {
         session.setZone(input.zone, now);
+      } else if ("names" in input) {
+        session.showNames(now);
       } else if ("networkChanged" in input) {
         session.networkChanged(now);
       } else {

@@ -177,6 +177,14 @@ export class Pigeonhole {
     return this.#actions.presence(userIds);
   }
 
+  /**
+   * From now on, the content of views has `names`: the known ones of the users in it. The client requests the name of a
+   * user when a view shows the user, and again after a day. Servers without profiles have none.
+   */
+  showNames(): void {
+    this.engine.say({ names: true });
+  }
+
   /** Returns the profiles of these users and services that have one. */
   async profiles(userIds: string[]): Promise<Profile[]> {
     const all: Profile[] = [];

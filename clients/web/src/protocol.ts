@@ -401,6 +401,7 @@ export type Incoming =
   | { is: "typing"; typing: Typing }
   | { is: "presence"; presence: Presence }
   | { is: "settings"; settings: Settings }
+  | { is: "profile" }
   | { is: "replaced" }
   | { is: "gateway" }
   | { is: "unknown" };
@@ -445,6 +446,9 @@ export function parseFrame(text: string): Incoming {
   if (isSettingsEvent(frame)) {
     const { type: _, ...settings } = frame;
     return { is: "settings", settings };
+  }
+  if (type === "profile") {
+    return { is: "profile" };
   }
   if (isConnectionReplacedEvent(frame)) {
     return { is: "replaced" };

@@ -122,6 +122,7 @@ export class Tabs implements Engine {
   #pending = new Map<number, Pending>();
   #views = new Map<ViewId, { of: ViewOf; shown?: Shown }>();
   #zone: Zone | undefined;
+  #showsNames = false;
   /** Ends the lock that shows other tabs that this one runs. */
   #leaving = new AbortController();
   /** Ends the wait for the lead. */
@@ -303,6 +304,8 @@ export class Tabs implements Engine {
       this.#views.delete(input.close);
     } else if ("zone" in input) {
       this.#zone = input.zone;
+    } else if ("names" in input) {
+      this.#showsNames = true;
     } else if ("act" in input) {
       this.#noteAct(input.act.view, input.act.act);
     }
@@ -322,7 +325,7 @@ export class Tabs implements Engine {
     if (this.#leader !== leader) {
       this.#leader = leader;
       for (const [n, { ask, timer }] of this.#pending) {
-        if ("say" in ask && ("open" in ask.say || "zone" in ask.say || "act" in ask.say)) {
+        if ("say" in ask && ("open" in ask.say || "zone" in ask.say || "names" in ask.say || "act" in ask.say)) {
           clearTimeout(timer);
           this.#pending.delete(n);
         }
@@ -330,6 +333,9 @@ export class Tabs implements Engine {
       const old = [...this.#pending.keys()];
       if (this.#zone) {
         this.#ask({ say: { zone: this.#zone } });
+      }
+      if (this.#showsNames) {
+        this.#ask({ say: { names: true } });
       }
       for (const [view, { of }] of this.#views) {
         this.#ask({ say: { open: { view, of } } });

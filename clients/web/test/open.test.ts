@@ -300,3 +300,33 @@ it("finds messages that were received", async () => {
   expect(found.map(({ seq }) => seq)).toEqual([1]);
   expect(await client.search("boat")).toEqual([]);
 });
+
+it("shows names once the app wants them, and requests each once", async () => {
+  const client = await start();
+  const list = client.conversations();
+  const unsubscribe = list.subscribe(() => {});
+  await catchUp();
+  client.showNames();
+  server.say({ type: "messages.new", conversation_id: ID, messages: [message(1)] });
+  const features = ["profiles"];
+  await server.answer("ping", { pending: false, server_time: "2026-11-20T10:00:00.000Z", features });
+  const found = { profiles: [{ user_id: "bob", name: "Bob", version: 1 }], left: [] };
+  expect(await server.answer("profiles", found)).toEqual({ action: "profiles", user_ids: ["bob"] });
+  const shown = await until(list, ({ names }) => names?.get("bob") === "Bob");
+  expect(shown.rows.map(({ peerId }) => peerId)).toEqual(["bob"]);
+  // Another message of the same user requests nothing. A change of the own profile requests that.
+  server.say({ type: "messages.new", conversation_id: ID, messages: [message(2)] });
+  const view = client.direct("bob").messages();
+  const opened = until(view, ({ names, items }) => names?.get("alice") === "Alice" && items.length > 0);
+  server.say({ type: "profile", version: 2 });
+  const own = { profiles: [{ user_id: "alice", name: "Alice", version: 2 }], left: [] };
+  await server.answer("history", {
+    messages: [message(1), message(2), message(3, "alice")],
+    more: false,
+    last_seq: 3,
+    members,
+  });
+  expect(await server.answer("profiles", own)).toEqual({ action: "profiles", user_ids: ["alice"] });
+  await opened;
+  unsubscribe();
+});

@@ -215,6 +215,8 @@ class Play {
       await this.#restart();
     } else if (does === "close") {
       session.closing(this.#now);
+    } else if (does === "names") {
+      session.showNames(this.#now);
     } else if (does === "wake") {
       session.wake(this.#now);
     } else if (typeof does === "string") {
@@ -381,11 +383,12 @@ class Play {
     this.#shown.delete(view);
     const found: Record<string, unknown> = {};
     if ("chats" in shown) {
-      const { rows, unread } = shown.chats;
-      Object.assign(found, { rows: rows.map(briefRow), unread });
+      const { rows, unread, names } = shown.chats;
+      Object.assign(found, { rows: rows.map(briefRow), unread, names: Object.fromEntries(names ?? []) });
     } else if ("messages" in shown) {
-      const { items, unread, hasOlder: has_older, hasNewer: has_newer } = shown.messages;
-      Object.assign(found, { items: items.map(briefItem), unread, has_older, has_newer });
+      const { items, unread, hasOlder: has_older, hasNewer: has_newer, names } = shown.messages;
+      const named = Object.fromEntries(names ?? []);
+      Object.assign(found, { items: items.map(briefItem), unread, has_older, has_newer, names: named });
     }
     for (const [name, value] of Object.entries(expected)) {
       expect(found[name], name).toEqual(value);

@@ -2,6 +2,7 @@
 
 import { expect, it } from "vitest";
 import { Conversations, noRows } from "../src/chat/conversations.ts";
+import { Names } from "../src/chat/names.ts";
 import { Roster } from "../src/chat/roster.ts";
 import { PigeonholeError } from "../src/errors.ts";
 import type { Conversation, Message, System } from "../src/frames.ts";
@@ -130,7 +131,7 @@ it("the roles and the members of a view follow the entries", () => {
   // An entry of an earlier membership.
   take(entry(3, "alice", { event: "members.removed", members: ["carol"] }));
   take(entry(7, "dave", { event: "member.left" }));
-  expect(roster.changed()?.members.map(({ userId, role }) => [userId, role])).toEqual([
+  expect(roster.changed(new Names(), 0)?.members.map(({ userId, role }) => [userId, role])).toEqual([
     ["bob", "owner"],
     ["alice", "admin"],
     ["carol", "member"],

@@ -1,6 +1,7 @@
 //! The chat list, as an interface shows it.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use wire::limits::PREVIEW_CHARS_MAX;
 use wire::{
     Action, Channel, ClientMsgId, Conversation, ConversationId, ConversationKind, ConversationSettings, CreateRequest,
-    Kind, LastMessage, Message, MutedUntil, Presence, Seq, Settings, System, Target, Timestamp, UserId, UserSettings,
-    channel_id, group_id,
+    Kind, LastMessage, Message, MutedUntil, Presence, Seq, Settings, System, Target, Timestamp, Title, UserId,
+    UserSettings, channel_id, group_id,
 };
 
 use super::item::Progress;
@@ -43,6 +44,9 @@ pub struct ListSnapshot {
     pub rows: Vec<Arc<ChatRow>>,
     /// The number of unread messages of all conversations that are not muted, for the app's badge.
     pub unread: u64,
+    /// The known names of users in the rows, once the app shows names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<UserId, Title>,
 }
 
 /// Which rows an interface draws.
@@ -405,7 +409,7 @@ impl Conversations {
         rows.sort_by(|one, other| (one.0, one.1, &one.2.key).cmp(&(other.0, other.1, &other.2.key)));
         let rows = rows.into_iter().map(|(_, _, row)| row).collect();
         let rows = kept(&before.rows, rows, |row| &row.key);
-        let new = ListSnapshot { version: before.version, rows, unread };
+        let new = ListSnapshot { version: before.version, rows, unread, names: before.names.clone() };
         if new == *before { new } else { ListSnapshot { version: new.version + 1, ..new } }
     }
 

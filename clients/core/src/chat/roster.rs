@@ -1,13 +1,15 @@
 //! The members of a group or a channel, as an interface shows them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
-use wire::{ConversationId, GroupMember, MembersResult, Message, Role, Seq, UserId};
+use wire::{ConversationId, GroupMember, MembersResult, Message, Role, Seq, Title, UserId};
 
 use super::kept;
+use super::names::Names;
 use crate::store::{KnownMember, change_members, listed_members};
-use crate::{Event, ReceiptKind};
+use crate::{Event, Moment, ReceiptKind};
 
 /// A member of a group or a channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -32,6 +34,9 @@ pub struct RosterSnapshot {
     /// The owner, the admins and then the others, each in the order of their ids. A row that did not change is the same
     /// object as in the snapshot before.
     pub members: Vec<Arc<MemberRow>>,
+    /// The known names of the members, once the app shows names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<UserId, Title>,
 }
 
 /// The members, by the store, the pages of the server and the entries that came since.
@@ -132,14 +137,15 @@ impl Roster {
     }
 
     /// Returns what an interface draws now, if it has changed.
-    pub(crate) fn changed(&mut self) -> Option<RosterSnapshot> {
+    pub(crate) fn changed(&mut self, names: &mut Names, now: Moment) -> Option<RosterSnapshot> {
         if !self.is_loaded {
             return None;
         }
         let mut members: Vec<MemberRow> = self.rows().collect();
         members.sort_by(|one, other| (rank(one.role), &one.user_id).cmp(&(rank(other.role), &other.user_id)));
         let members = kept(self.shown.as_ref().map_or(&[], |shown| &shown.members), members, |row| &row.user_id);
-        let snapshot = RosterSnapshot { conversation_id: self.conversation_id.clone(), members };
+        let names = names.of(members.iter().map(|member| &member.user_id), now);
+        let snapshot = RosterSnapshot { conversation_id: self.conversation_id.clone(), members, names };
         if self.shown.as_ref() == Some(&snapshot) {
             return None;
         }
@@ -190,7 +196,7 @@ mod tests {
         // An entry of an earlier membership.
         roster.event(&entry(3, "alice", json!({"event": "members.removed", "members": ["carol"]})));
         roster.event(&entry(7, "dave", json!({"event": "member.left"})));
-        let shown = roster.changed().unwrap().members;
+        let shown = roster.changed(&mut Names::default(), Moment::default()).unwrap().members;
         let roles: Vec<_> = shown.iter().map(|row| (row.user_id.as_str(), row.role)).collect();
         assert_eq!(roles, [("bob", Role::Owner), ("alice", Role::Admin), ("carol", Role::Member)]);
     }

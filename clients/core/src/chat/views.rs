@@ -9,12 +9,13 @@ use serde::{Deserialize, Serialize};
 use wire::limits::{INBOX_LIMIT_MAX, MEMBERS_LIMIT_MAX, PRESENCE_USERS_MAX};
 use wire::{
     Action, Channel, ChannelsRequest, ClientMsgId, Conversation, ConversationId, ConversationKind, GroupMember,
-    HistoryRequest, HistoryResult, InboxRequest, MembersRequest, Message, PresenceRequest, ReceiptsRequest, Reply, Seq,
-    Side, System, Target, Timestamp, UserId, direct_conversation_id,
+    HistoryRequest, HistoryResult, InboxRequest, MembersRequest, Message, PresenceRequest, ProfilesRequest,
+    ReceiptsRequest, Reply, Seq, Side, System, Target, Timestamp, Title, UserId, direct_conversation_id,
 };
 
 use super::conversations::{Conversations, Filter, ListSnapshot};
 use super::messages::{Messages, Request, Snapshot};
+use super::names::{self, Due, Names};
 use super::roster::{Roster, RosterSnapshot};
 use super::row::ChatRow;
 use super::window::{At, PAGE};
@@ -89,6 +90,9 @@ pub struct Screen {
     pub chat: Option<Arc<ChatRow>>,
     /// The messages.
     pub messages: Snapshot,
+    /// The known names of the users in them, once the app shows names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<UserId, Title>,
 }
 
 /// A read that a view needs of the message store.
@@ -150,6 +154,8 @@ pub(crate) enum Need {
     Unwatch(ConversationId),
     /// The last of these users are no longer shown.
     UnwatchPresence,
+    /// Whether the server has profiles.
+    Features,
     /// The whole chat list has come.
     Listed,
     /// The user is not a member of this channel any more.
@@ -171,6 +177,8 @@ enum Purpose {
     Marks(ViewId, ConversationId),
     Members(ViewId),
     Presence,
+    /// The names of these users.
+    Names(Vec<UserId>),
     Watch(ConversationId),
 }
 
@@ -214,6 +222,7 @@ pub(crate) struct Views {
     /// Without a side, it is of the members.
     loads: BTreeMap<LoadId, (ViewId, Option<Side>)>,
     watched: Vec<UserId>,
+    names: Names,
     /// The channels of the server's last list.
     channels: BTreeSet<ConversationId>,
     last_id: u64,
@@ -248,6 +257,7 @@ impl Views {
             asked: BTreeMap::new(),
             loads: BTreeMap::new(),
             watched: Vec::new(),
+            names: Names::default(),
             channels: BTreeSet::new(),
             last_id: 0,
             needs: Vec::new(),
@@ -439,7 +449,7 @@ impl Views {
     }
 
     /// Takes the reply to a request of a view.
-    pub(crate) fn answered(&mut self, ask: AskId, result: Result<Reply, Error>) {
+    pub(crate) fn answered(&mut self, ask: AskId, result: Result<Reply, Error>, now: Moment) {
         let (Some(purpose), Some(chats)) = (self.asked.remove(&ask), &mut self.chats) else { return };
         self.is_changed = true;
         match (purpose, result) {
@@ -464,6 +474,8 @@ impl Views {
                     self.channels_are(listed);
                 }
             }
+            (Purpose::Names(users), Ok(Reply::Profiles(found))) => self.names.came(users, found, now),
+            (Purpose::Names(_), _) => self.names.lost(),
             (Purpose::Presence, Ok(Reply::Presence(answer))) => chats.presence(&answer.users),
             (Purpose::History(view, side), result) => {
                 let Some(view) = self.open.get_mut(&view) else { return };
@@ -619,7 +631,12 @@ impl Views {
         self.loads.retain(|_, (of, _)| *of != view);
         self.asked.retain(|_, purpose| match purpose {
             Purpose::History(of, _) | Purpose::Marks(of, _) | Purpose::Members(of) => *of != view,
-            Purpose::List | Purpose::Rows | Purpose::Channels(_) | Purpose::Presence | Purpose::Watch(_) => true,
+            Purpose::List
+            | Purpose::Rows
+            | Purpose::Channels(_)
+            | Purpose::Presence
+            | Purpose::Names(_)
+            | Purpose::Watch(_) => true,
         });
         let Some(closed) = self.open.remove(&view) else { return };
         match closed.kind {
@@ -629,6 +646,23 @@ impl Views {
             ConversationKind::Direct | ConversationKind::Group | ConversationKind::Channel => {}
         }
         self.is_changed = true;
+    }
+
+    /// From now on, the app shows names.
+    pub(crate) fn show_names(&mut self) {
+        self.is_changed = true;
+        self.names.show();
+    }
+
+    /// Takes whether the server has profiles. `None`: the connection has ended.
+    pub(crate) fn set_has_profiles(&mut self, has_profiles: Option<bool>) {
+        self.names.set_has_profiles(has_profiles);
+    }
+
+    /// The user's own profile has changed.
+    pub(crate) fn own_name_changed(&mut self) {
+        let me = self.me.clone();
+        self.names.changed(&me);
     }
 
     /// Sets the user's time zone, at the start and whenever it changes.
@@ -648,6 +682,15 @@ impl Views {
         if self.is_changed {
             self.pages();
             self.presence();
+        }
+        if self.is_caught_up {
+            match self.names.due() {
+                None => {}
+                Some(Due::Features) => self.needs.push(Need::Features),
+                Some(Due::Profiles(user_ids)) => {
+                    self.ask(Purpose::Names(user_ids.clone()), ProfilesRequest { user_ids });
+                }
+            }
         }
         mem::take(&mut self.needs)
     }
@@ -704,7 +747,12 @@ impl Views {
         self.is_changed = false;
         let mut changed = Vec::new();
         for (view, list) in self.lists.iter_mut().filter(|_| self.is_started) {
-            let snapshot = chats.snapshot(&list.snapshot, &list.filter, now, wall);
+            let mut snapshot = chats.snapshot(&list.snapshot, &list.filter, now, wall);
+            let names = self.names.of(snapshot.rows.iter().flat_map(|row| names::of_row(row)), now);
+            if names != snapshot.names {
+                snapshot.names = names;
+                snapshot.version = list.snapshot.version + 1;
+            }
             if !list.is_shown || snapshot.version > list.snapshot.version {
                 (list.snapshot, list.is_shown) = (snapshot.clone(), true);
                 changed.push((*view, Shown::Chats(snapshot)));
@@ -715,14 +763,17 @@ impl Views {
             let before = open.shown.as_ref().and_then(|shown| shown.chat.clone());
             let chat = row.map(|row| before.filter(|before| **before == row).unwrap_or_else(|| Arc::new(row)));
             let messages = open.messages.snapshot().clone();
-            let screen = Screen { conversation_id: open.id.clone(), chat, messages };
+            let users = chat.iter().flat_map(|row| names::of_row(row)).chain(open.peer_id.as_ref());
+            let users = users.chain(messages.items.iter().flat_map(|item| names::of_item(item)));
+            let names = self.names.of(users, now);
+            let screen = Screen { conversation_id: open.id.clone(), chat, messages, names };
             if open.shown.as_ref() != Some(&screen) {
                 open.shown = Some(screen.clone());
                 changed.push((*view, Shown::Messages(screen)));
             }
         }
         for (view, roster) in &mut self.rosters {
-            changed.extend(roster.changed().map(|members| (*view, Shown::Members(members))));
+            changed.extend(roster.changed(&mut self.names, now).map(|members| (*view, Shown::Members(members))));
         }
         self.changes_at = chats.changes_at(now, wall);
         changed

@@ -81,6 +81,7 @@ impl Core {
                 let (conversation_id, members) = (request.conversation_id.clone(), page.members.clone());
                 self.store(|| Write::Marks { conversation_id, members });
             }
+            (Action::Profile(_), _) => self.views.own_name_changed(),
             (Action::Presence(request), _) => self.presence_answered(request, now),
             // The store has nothing of the others.
             _ => {}

@@ -53,6 +53,11 @@ fn media() {
 }
 
 #[test]
+fn names() {
+    play_file("names");
+}
+
+#[test]
 fn receiving() {
     play_file("receiving");
 }
@@ -106,6 +111,7 @@ fn all_files_are_played() {
             "fuse",
             "groups",
             "media",
+            "names",
             "receiving",
             "registering",
             "replacing",

@@ -297,6 +297,7 @@ impl Core {
     pub(super) fn forget_asked_on(&mut self, link: LinkId, now: Moment) {
         // Another server may be behind the next connection, and marks don't wait for it.
         self.reports.set_fuses(None);
+        self.views.set_has_profiles(None);
         self.reports.stop_waiting();
         let all = std::mem::take(&mut self.requests.asked);
         // A message also waits for its time on the next connection. All other errands are sent again there.

@@ -68,6 +68,8 @@ const GROUPS: &str = "encryption.groups";
 const REPORTS: &str = "encryption.report";
 /// A `send` takes a read mark.
 const FUSE: &str = "fuse";
+/// Users have names.
+const PROFILES: &str = "profiles";
 
 impl Sealing {
     /// Whether the next request for rows is due, or will be.
@@ -555,6 +557,7 @@ impl Core {
             keyring.set_franking(features.contains(REPORTS));
         }
         self.reports.set_fuses(Some(features.contains(FUSE)));
+        self.views.set_has_profiles(Some(features.contains(PROFILES)));
         self.sealing.features = Some(features);
     }
 

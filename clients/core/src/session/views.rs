@@ -2,6 +2,7 @@
 
 use wire::{ClientMsgId, ConversationId, Seq, Target};
 
+use super::requests::Errand;
 use super::{AskId, Core};
 use crate::chat::{Found, LoadId, Need, ViewId, ViewOf};
 use crate::group::Draft;
@@ -42,6 +43,9 @@ impl Core {
                 Need::Read(conversation_id, seq) => self.read(&conversation_id, seq, None),
                 Need::Watch(ask, conversation_id) => self.watch(&conversation_id, None, ask, self.now),
                 Need::Unwatch(conversation_id) => self.unwatch(&conversation_id),
+                Need::Features if self.links.current().is_some() => self.ask(Errand::Features, self.now),
+                // The next connection requests them.
+                Need::Features => self.views.set_has_profiles(None),
                 Need::UnwatchPresence => self.forget_presence(),
                 Need::Listed if self.keeper == Keeper::Store => self.save(StorageChange::Listed),
                 Need::Listed => {}

@@ -11,7 +11,7 @@ private let files = [
 ]
 
 /// Scripts of parts of the core that the engine does not export one by one.
-private let notExported = ["chat", "timeline"]
+private let notExported = ["chat", "timeline", "names"]
 
 private let caughtUp: [JSON] = [
     ["dials": ["need": "connect"]],

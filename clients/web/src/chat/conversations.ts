@@ -17,6 +17,7 @@ import type { DraftText } from "../store/types.ts";
 import { queryOf } from "../store/words.ts";
 import { Timeline } from "../timeline.ts";
 import { progressOf } from "./item.ts";
+import type { NamesOf } from "./names.ts";
 import type { ChatRow, Line, Lock } from "./row.ts";
 import { kept } from "./same.ts";
 import { Standing } from "./standing.ts";
@@ -32,6 +33,8 @@ export interface ListSnapshot {
   readonly rows: readonly ChatRow[];
   /** The number of unread messages of all conversations that are not muted, for the app's badge. */
   readonly unread: number;
+  /** The known names of users in the rows, once the app shows names. */
+  readonly names: NamesOf | undefined;
 }
 
 /** Which rows an interface draws. */
@@ -44,7 +47,7 @@ export interface Filter {
   words?: string;
 }
 
-export const noRows: ListSnapshot = { version: 0, rows: [], unread: 0 };
+export const noRows: ListSnapshot = { version: 0, rows: [], unread: 0, names: undefined };
 
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -393,7 +396,7 @@ export class Conversations {
       order.map(({ row }) => row),
     );
     const isSame = rows === before.rows && unread === before.unread;
-    return isSame ? before : { version: before.version + 1, rows, unread };
+    return isSame ? before : { version: before.version + 1, rows, unread, names: before.names };
   }
 
   /** Returns the row of a conversation, known by its id or by the other user. */

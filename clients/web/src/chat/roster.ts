@@ -4,6 +4,7 @@ import type { ClientEvent } from "../events.ts";
 import type { GroupMember, MembersResult, Message } from "../frames.ts";
 import { changedMembers, listedMembers } from "../members.ts";
 import type { KnownMember } from "../store/types.ts";
+import type { Names, NamesOf } from "./names.ts";
 import { kept } from "./same.ts";
 
 /** A member of a group or a channel. */
@@ -28,6 +29,8 @@ export interface RosterSnapshot {
    * object as in the snapshot before.
    */
   readonly members: readonly MemberRow[];
+  /** The known names of the members, once the app shows names. */
+  readonly names: NamesOf | undefined;
 }
 
 const RANKS: GroupMember["role"][] = ["owner", "admin", "member", "none"];
@@ -106,7 +109,7 @@ export class Roster {
   }
 
   /** Returns what an interface draws now, if it has changed. */
-  changed(): RosterSnapshot | undefined {
+  changed(known: Names, now: number): RosterSnapshot | undefined {
     const before = this.#shown?.members ?? [];
     const rows = this.#members
       .flatMap(rowOf)
@@ -114,10 +117,15 @@ export class Roster {
         (one, other) => RANKS.indexOf(one.role) - RANKS.indexOf(other.role) || (one.userId < other.userId ? -1 : 1),
       );
     const members = kept(before, rows);
-    if (!this.#isLoaded || (this.#shown && members === before)) {
+    if (!this.#isLoaded) {
       return undefined;
     }
-    this.#shown = { conversationId: this.conversationId, members };
+    const users = members.map(({ userId }) => userId);
+    const names = known.of(users, now, this.#shown?.names);
+    if (this.#shown && members === before && names === this.#shown.names) {
+      return undefined;
+    }
+    this.#shown = { conversationId: this.conversationId, members, names };
     return this.#shown;
   }
 }

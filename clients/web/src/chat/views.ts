@@ -11,6 +11,7 @@ import {
   type MembersResult,
   type Message,
   type PresenceResult,
+  type ProfilesResult,
   type ReceiptsResult,
   type WatchResult,
 } from "../frames.ts";
@@ -22,6 +23,7 @@ import { isOfChannel } from "../store/apply.ts";
 import { type DraftText, type Found, type Load, type LoadId, PAGE } from "../store/types.ts";
 import { Conversations, type Filter, type ListSnapshot, noRows } from "./conversations.ts";
 import { Messages, type Snapshot } from "./messages.ts";
+import { Names, type NamesOf, usersOfItem, usersOfRow } from "./names.ts";
 import { Roster, type RosterSnapshot } from "./roster.ts";
 import type { ChatRow, Lock } from "./row.ts";
 import { same } from "./same.ts";
@@ -57,6 +59,8 @@ export interface Screen extends Snapshot {
    * as the conversation does not exist.
    */
   readonly chat: ChatRow | undefined;
+  /** The known names of users in the messages, once the app shows names. */
+  readonly names: NamesOf | undefined;
 }
 
 /** Something that a view needs of the session. The session settles a waiter within a turn. */
@@ -68,6 +72,8 @@ export type Need =
   | { need: "unwatch"; conversation_id: string }
   /** The last users whose presence was watched are no longer shown. */
   | { need: "unwatchPresence" }
+  /** Whether the server has profiles. */
+  | { need: "features" }
   /** The whole chat list has come. */
   | { need: "listed" }
   /** The user is not a member of this channel any more. */
@@ -120,6 +126,8 @@ export class Views {
   #lastLoad: LoadId = 0;
   /** The users whose presence is watched. */
   #watched: string[] = [];
+  readonly names = new Names();
+  #now = 0;
   /** The channels of the store, then those of the server's last list. */
   #channels = new Set<string>();
   #needs: Need[] = [];
@@ -386,6 +394,17 @@ export class Views {
     }
   }
 
+  /** From now on, the app shows names. */
+  showNames(): void {
+    this.#isChanged = true;
+    this.names.show();
+  }
+
+  /** The user's own profile has changed. */
+  ownNameChanged(): void {
+    this.names.changed(this.#me);
+  }
+
   /** Sets the user's time zone, at the start and whenever it changes. */
   setZone(zone: Zone): void {
     this.#isChanged = true;
@@ -405,7 +424,20 @@ export class Views {
       }
       this.#presence();
     }
+    if (this.#isCaughtUp) {
+      this.#askNames();
+    }
     return this.#needs.splice(0);
+  }
+
+  #askNames(): void {
+    const due = this.names.due();
+    if (due === "features") {
+      this.#needs.push({ need: "features" });
+    } else if (due) {
+      const answered = (result: ProfilesResult) => this.names.came(due, result, this.#now);
+      this.#ask({ action: "profiles", user_ids: due }, answered, () => this.names.lost());
+    }
   }
 
   #pages(view: Conversing): void {
@@ -461,10 +493,16 @@ export class Views {
       return [];
     }
     this.#isChanged = false;
+    this.#now = now;
     const at = Date.parse(wall);
     const changed: { view: ViewId; shown: Shown }[] = [];
     for (const [view, list] of this.#isStarted ? this.#lists : []) {
-      const snapshot = chats.snapshot(list.shown ?? noRows, list.filter, now, at);
+      const before = list.shown ?? noRows;
+      let snapshot = chats.snapshot(before, list.filter, now, at);
+      const names = this.names.of(snapshot.rows.flatMap(usersOfRow), now, before.names);
+      if (names !== snapshot.names) {
+        snapshot = { ...snapshot, version: before.version + 1, names };
+      }
       if (snapshot !== list.shown) {
         list.shown = snapshot;
         changed.push({ view, shown: { chats: snapshot } });
@@ -476,14 +514,17 @@ export class Views {
         const row = chats.rowOf(conversationId, peerId, now, at);
         const chat = same(row, shown?.chat) ? shown?.chat : row;
         const snapshot = messages.snapshot();
-        if (!shown || chat !== shown.chat || snapshot.version !== shown.version) {
-          open.shown = { conversationId, chat, ...snapshot };
+        const ofChat = chat ? usersOfRow(chat) : [];
+        const users = [...ofChat, ...(peerId === undefined ? [] : [peerId]), ...snapshot.items.flatMap(usersOfItem)];
+        const names = this.names.of(users, now, shown?.names);
+        if (!shown || chat !== shown.chat || snapshot.version !== shown.version || names !== shown.names) {
+          open.shown = { conversationId, chat, ...snapshot, names };
           changed.push({ view, shown: { messages: open.shown } });
         }
       }
     }
     for (const [view, roster] of this.#rosters) {
-      const members = roster.changed();
+      const members = roster.changed(this.names, now);
       if (members) {
         changed.push({ view, shown: { members } });
       }

@@ -111,6 +111,9 @@ export class Calls {
     if (request.action === "presence") {
       this.#session.presences.answered(request);
     }
+    if (request.action === "profile") {
+      this.#session.views.ownNameChanged();
+    }
     if (request.action === "settings") {
       const { action: _, id: __, ...settings } = request;
       this.#session.settings(settings);

@@ -204,31 +204,40 @@ export class Reports {
 
   connectionEnded(): void {
     this.#fuses = undefined;
+    this.#session.views.names.setHasProfiles(undefined);
     this.stopWaiting();
   }
 
   /** A key in this conversation. While the user is writing, a read mark waits for the message. */
   typed(conversation: string): void {
-    const { links, now, requests, views } = this.#session;
+    const { links, now, views } = this.#session;
     if (!views.isOpen(conversation)) {
       return;
     }
     this.#typed.set(conversation, now);
     if (this.#fuses === undefined && links.current() !== undefined) {
-      this.#fuses = false;
-      requests.ask(
-        { action: "ping", features: true },
-        {
-          answered: (result) => {
-            const isRead = isPingResult(result);
-            this.#fuses = isRead && (result.features ?? []).includes("fuse");
-            return isRead;
-          },
-          refused: () => {},
-          lost: () => {},
-        },
-      );
+      this.askFeatures();
     }
+  }
+
+  /** Requests the server's list of features. */
+  askFeatures(): void {
+    const { requests, views } = this.#session;
+    this.#fuses = false;
+    requests.ask(
+      { action: "ping", features: true },
+      {
+        answered: (result) => {
+          const isRead = isPingResult(result);
+          const features = (isRead ? result.features : undefined) ?? [];
+          this.#fuses = features.includes("fuse");
+          views.names.setHasProfiles(features.includes("profiles"));
+          return isRead;
+        },
+        refused: () => {},
+        lost: () => {},
+      },
+    );
   }
 
   /** Returns the read mark that the next message of this conversation takes along, and counts it as sent. */

@@ -135,6 +135,8 @@ export class Session extends Core {
           return this.tell({ type: "presence", ...incoming.presence });
         case "settings":
           return this.settings(incoming.settings);
+        case "profile":
+          return this.views.ownNameChanged();
         case "replaced":
           return this.links.replaced(link);
         case "gateway":
@@ -305,6 +307,14 @@ export class Session extends Core {
     });
   }
 
+  /**
+   * The app shows names: snapshots of views have those of the users in them, if the server has profiles. The client
+   * requests a name when it is shown, and again after a day.
+   */
+  showNames(now: number): void {
+    this.#at(now, () => this.views.showNames());
+  }
+
   /** The user's time zone, at the start and whenever it changes. Without it, days are those of UTC. */
   setZone(zone: Zone, now: number): void {
     this.#at(now, () => this.views.setZone(zone));
@@ -329,6 +339,14 @@ export class Session extends Core {
           break;
         case "unwatch":
           this.channels.unwatch(need.conversation_id);
+          break;
+        case "features":
+          if (this.links.current() !== undefined) {
+            this.reports.askFeatures();
+          } else {
+            // The next connection requests them.
+            this.views.names.setHasProfiles(undefined);
+          }
           break;
         case "unwatchPresence":
           this.presences.forget();
@@ -409,6 +427,10 @@ export class Session extends Core {
       this.#sendDue();
     }
     this.showViews();
+    // A shown user can lack a name.
+    if (this.#serveViews()) {
+      this.#sendDue();
+    }
   }
 
   /** Passes the app the content of the views that have changed. */

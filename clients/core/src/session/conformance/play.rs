@@ -164,6 +164,8 @@ fn assert_shown(expected: &Value, shown: &Shown, place: &str) {
         let found = match (name.as_str(), shown) {
             ("rows", Shown::Chats(list)) => list.rows.iter().map(|row| brief_row(row)).collect(),
             ("unread", Shown::Chats(list)) => json!(list.unread),
+            ("names", Shown::Chats(list)) => json!(list.names),
+            ("names", Shown::Messages(screen)) => json!(screen.names),
             ("items", Shown::Messages(screen)) => screen.messages.items.iter().map(|item| brief(item)).collect(),
             ("unread", Shown::Messages(screen)) => json!(screen.messages.unread),
             ("has_older", Shown::Messages(screen)) => json!(screen.messages.has_older),
@@ -222,6 +224,9 @@ impl Play {
         }
         if what == "close" {
             return self.turn(Input::Closing);
+        }
+        if what == "names" {
+            return self.turn(Input::Names);
         }
         if what == "wake" {
             return self.turn(Input::Wake);
