@@ -53,6 +53,7 @@ export class Device {
       webSocket: network.open,
       ...(keys && { encrypted: keys }),
     });
+    pigeonhole.showNames();
     return new Device(pigeonhole, phone, data_id, keys !== undefined, network);
   }
 

@@ -52,6 +52,11 @@ export class Opened {
     }
   }
 
+  /** The views of the client that have names. */
+  get views(): readonly (MessagesView | Roster | undefined)[] {
+    return [this.view, this.#roster];
+  }
+
   /** The row of the view is the newest; before it has one, that of the list. */
   get row(): ChatRow {
     return this.view?.chat ?? this.#row;

@@ -16,6 +16,7 @@ import {
 } from "@pigeonhole/client";
 import { Device } from "./device.ts";
 import { makeKeys } from "./keys.ts";
+import { called, learn, rename } from "./names.ts";
 import { Opened, type Place, placeOf } from "./opened.ts";
 import type { Prepared } from "./prepare.ts";
 import { notAdded, reason, whyNotJoined, whyNotMade, whyRefused } from "./refusals.ts";
@@ -212,6 +213,9 @@ class Pane {
     this.#header.update({ state, retryAt: this.#retryAt, isCut });
     this.#follow();
     const opened = this.#opened;
+    for (const view of [this.#rows, this.#archived, ...(opened?.views ?? [])]) {
+      learn(view?.getSnapshot()?.names);
+    }
     this.#conversation.update(opened, state.state === "caught_up");
     this.#element.classList.toggle("is-open", opened !== undefined);
     if (opened && this.#element.checkVisibility() && !this.#list.element.checkVisibility()) {
@@ -298,16 +302,16 @@ class Pane {
       return;
     }
     const isOfGroup = hasMembers(conversation_id);
-    const name = row ? nameOf(row) : isOfGroup ? "Group" : sender_id;
+    const name = row ? nameOf(row) : isOfGroup ? "Group" : called(sender_id);
     const text = said(kind, body, media);
-    this.#announce(`${sender_id}${isOfGroup ? ` in ${name}` : ""}: ${text}`);
+    this.#announce(`${called(sender_id)}${isOfGroup ? ` in ${name}` : ""}: ${text}`);
     const isSeen = document.visibilityState === "visible" && this.#element.checkVisibility();
     if (!isSeen || this.#opened?.chat?.id !== conversation_id) {
       const open = () => {
         this.#options.show();
         this.#openAndFocus({ id: conversation_id });
       };
-      notify({ title: name, body: isOfGroup ? `${sender_id}: ${text}` : text, tag: conversation_id, open });
+      notify({ title: name, body: isOfGroup ? `${called(sender_id)}: ${text}` : text, tag: conversation_id, open });
     }
   }
 
@@ -461,7 +465,7 @@ class Pane {
       const { user } = this.#options;
       this.#found = messages.map((message) => {
         const row = this.#rowAt({ id: message.conversation_id });
-        return { message, name: row ? nameOf(row) : message.sender_id === user ? "You" : message.sender_id };
+        return { message, name: row ? nameOf(row) : message.sender_id === user ? "You" : called(message.sender_id) };
       });
       this.showSoon();
     }
@@ -494,6 +498,11 @@ class Pane {
       start: (peer) => this.#openAndFocus({ peer }),
       create: (group) => this.#create(group),
       join: (channel) => this.#join(channel),
+      setName: async (name) => {
+        await this.#device.pigeonhole.setProfile({ name: name || null });
+        rename(this.#options.user, name);
+        this.showSoon();
+      },
       setQuiet: (hours) => this.#device.phone.setQuiet(this.#device.pigeonhole, hours),
       search: (words) => void this.#search(words),
       goTo: (message) => this.#goTo(message),

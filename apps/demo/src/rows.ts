@@ -1,6 +1,7 @@
 // Rows of the chat list, in words. No DOM.
 
 import { type ChatRow, isService, mayWrite } from "@pigeonhole/client";
+import { called } from "./names.ts";
 import { said } from "./said.ts";
 import { list, sentence } from "./system.ts";
 import { moment } from "./view/time.ts";
@@ -9,7 +10,7 @@ import { moment } from "./view/time.ts";
 export const DELETED = "This message was deleted";
 
 export function nameOf({ kind, peerId, title }: ChatRow): string {
-  return peerId ?? title ?? (kind === "channel" ? "Channel" : "Group");
+  return (peerId === undefined ? title : called(peerId)) ?? (kind === "channel" ? "Channel" : "Group");
 }
 
 /** Names the kind for its members. */
@@ -26,10 +27,10 @@ export function isOfService({ peerId }: ChatRow): boolean {
 export function whyNot(row: ChatRow): string {
   const what = whatOf(row);
   if (row.isBlocked) {
-    return `You have blocked ${row.peerId}.`;
+    return `You have blocked ${called(row.peerId ?? "")}.`;
   }
   if (isOfService(row)) {
-    return `Only ${row.peerId} sends messages here.`;
+    return `Only ${called(row.peerId ?? "")} sends messages here.`;
   }
   if (row.isClosed) {
     return `You are no longer in this ${what}.`;
@@ -67,7 +68,7 @@ export function lineOf(row: ChatRow, me: string, isOpen: boolean): string {
   if (progress?.state === "failed") {
     return `Not sent: ${words}`;
   }
-  return senderId === me ? `You: ${words}` : kind === "direct" ? words : `${senderId}: ${words}`;
+  return senderId === me ? `You: ${words}` : kind === "direct" ? words : `${called(senderId)}: ${words}`;
 }
 
 /** More than these are "several". */
@@ -80,5 +81,5 @@ export function typingIn({ typing, kind }: ChatRow): string {
   }
   return typing.length > NAMED_MAX
     ? "several people are typing …"
-    : `${list(typing)} ${typing.length === 1 ? "is" : "are"} typing …`;
+    : `${list(typing.map(called))} ${typing.length === 1 ? "is" : "are"} typing …`;
 }

@@ -1,12 +1,13 @@
 // Events of a group or a channel, in words.
 
 import type { System } from "@pigeonhole/client";
+import { called } from "./names.ts";
 import { moment } from "./view/time.ts";
 
 /** `by`: who did it; `me`: who reads it; `what`: to which of the two. */
 export function sentence(system: System, by: string, me: string, what: "group" | "channel" = "group"): string {
-  const you = (user: string) => (user === me ? "you" : user);
-  const who = by === me ? "You" : by;
+  const you = (user: string) => (user === me ? "you" : called(user));
+  const who = by === me ? "You" : called(by);
   switch (system.event) {
     case "created":
       return `${who} created the ${what} “${isolated(system.title)}” ${withOthers(system.members, by, you)}`.trim();

@@ -5,6 +5,7 @@ import { type ChatRow, type Item as Entry, type MessageItem, mayWrite, type Prog
 import { type Carried, fileOf } from "../carried.ts";
 import { isEmojiAlone, linked } from "../links.ts";
 import { pieces } from "../mentions.ts";
+import { called } from "../names.ts";
 import { reason } from "../refusals.ts";
 import { DELETED, isUnmade, whatOf } from "../rows.ts";
 import { said } from "../said.ts";
@@ -78,7 +79,7 @@ function shown(entry: Entry, row: ChatRow, actions: BubbleActions): Item {
     case "system":
       return notice(entry.key, "system", sentence(entry.event, entry.senderId, actions.me, whatOf(row)), entry);
     case "unreadable": {
-      const whose = entry.senderId === actions.me ? "You" : entry.senderId;
+      const whose = entry.senderId === actions.me ? "You" : called(entry.senderId);
       return notice(entry.key, "unreadable", `${whose}: ${unreadable[entry.why]}`, entry);
     }
     case "day":
@@ -97,7 +98,7 @@ function separator(kind: string, text: string): Item {
 function notice(key: string, kind: string, text: string, of: unknown = text): Item {
   return {
     key,
-    of: [of],
+    of: [of, text],
     create: () => h("li", { class: `separator ${kind}` }, h("span", {})),
     update: (element) => element.firstElementChild?.replaceChildren(text),
   };
@@ -112,9 +113,10 @@ function message(entry: MessageItem, row: ChatRow, actions: BubbleActions): Item
   return {
     // The element of a waiting message stays when the server stores it: only its ticks change.
     key: entry.key,
-    of: [entry],
+    of: [entry, called(senderId), called(reply?.message?.sender_id ?? "")],
     create: () => bubble(isOwn, senderId, row.kind !== "direct"),
     update: (element) => {
+      title(element, isOwn ? "You" : called(senderId));
       element.classList.toggle("next", !entry.run.isFirst);
       element.classList.toggle("deleted", isDeleted);
       element.classList.toggle("named", !isOwn && (mentions.includes(me) || mentions.includes("*")));
@@ -147,7 +149,7 @@ function message(entry: MessageItem, row: ChatRow, actions: BubbleActions): Item
 /** Returns the parts of a message, all of which may change. The bubble takes the focus, for the keyboard. */
 function bubble(isMine: boolean, sender: string, isGroup: boolean): HTMLElement {
   const says = h("span", { class: "hidden" }, ": ");
-  const who = h("span", { class: isGroup && !isMine ? "who" : "hidden" }, isMine ? "You" : sender, says);
+  const who = h("span", { class: isGroup && !isMine ? "who" : "hidden" }, h("span", {}), says);
   who.style.setProperty("--hue", String(hue(sender)));
   const body = h("p", { class: "body" }, who, h("span", { class: "text", dir: "auto" }));
   const inner = h("div", { class: "bubble" }, body, h("span", { class: "meta" }));
@@ -158,6 +160,14 @@ function bubble(isMine: boolean, sender: string, isGroup: boolean): HTMLElement 
     h("div", { class: "line" }, inner),
     reactions,
   );
+}
+
+/** Shows whose message it is. */
+function title(element: HTMLElement, name: string): void {
+  const shown = part(element, ".body > :first-child > :first-child");
+  if (shown && shown.textContent !== name) {
+    shown.textContent = name;
+  }
 }
 
 function part(element: HTMLElement, selector: string): HTMLElement | null {
@@ -190,7 +200,7 @@ function answer(element: HTMLElement, reply: MessageItem["reply"], { goTo }: Bub
     return;
   }
   const { seq, message: quote } = reply;
-  const whose = quote?.sender_id ?? "";
+  const whose = called(quote?.sender_id ?? "");
   const text = quote
     ? quote.deleted_at === undefined
       ? said(quote.kind, quote.body, quote.media)

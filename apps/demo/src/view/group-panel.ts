@@ -1,6 +1,7 @@
 // The panel of a group: title, members, and the rules that admins may change.
 
 import { type GroupInfo, type MemberRow, mayRemove, moderates, type Role } from "@pigeonhole/client";
+import { called } from "../names.ts";
 import type { Opened } from "../opened.ts";
 import { isUnmade, nameOf, whatOf } from "../rows.ts";
 import { isolated } from "../system.ts";
@@ -141,7 +142,7 @@ export class GroupPanel {
       this.#members,
       members.map((member) => ({
         // Another role is another menu.
-        key: `${member.userId} ${member.role} ${row.role}`,
+        key: `${member.userId} ${called(member.userId)} ${member.role} ${row.role}`,
         create: () => this.#member(chat, member),
       })),
     );
@@ -149,7 +150,7 @@ export class GroupPanel {
 
   #member(chat: Opened, member: MemberRow): HTMLElement {
     const { userId, role } = member;
-    const name = userId === this.#user ? `${userId} (you)` : userId;
+    const name = userId === this.#user ? `${called(userId)} (you)` : called(userId);
     const row = h(
       "li",
       {},

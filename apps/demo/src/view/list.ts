@@ -1,12 +1,14 @@
 // The chats, the one that was active last at the top, and fields to find one or to start another.
 
 import type { ChatRow, Message, NewGroup as NewGroupOf } from "@pigeonhole/client";
+import { ownNameOf } from "../names.ts";
 import { lineOf, nameOf, typingIn } from "../rows.ts";
 import { said } from "../said.ts";
 import { avatar, count } from "./avatar.ts";
 import { Channels } from "./channels.ts";
 import { fill, h, type Item, icon, put } from "./dom.ts";
 import { NewGroup } from "./new-group.ts";
+import { OwnName } from "./own-name.ts";
 import { type Hours, QuietHours } from "./quiet.ts";
 import { shop } from "./shop.ts";
 import { brief } from "./time.ts";
@@ -17,6 +19,8 @@ export interface ListActions {
   create(group: NewGroupOf): Promise<void>;
   join(channel: string): Promise<void>;
   setQuiet(hours: Hours | undefined): Promise<void>;
+  /** An empty name removes it. */
+  setName(name: string): Promise<void>;
   /** Shows only the chats with these words, and the messages with them. */
   search(words: string): void;
   /** Opens the chat of a message that was found, at the message. */
@@ -72,13 +76,14 @@ export class List {
     const scroller = h("div", attributes, this.#chats, this.#archive, this.#found, this.#empty);
     const newGroup = new NewGroup(user, hasKeys, (group) => actions.create(group));
     this.#channels = new Channels(user, actions);
+    const name = new OwnName(user, () => ownNameOf(user), actions.setName);
     const hours = new QuietHours(user, quiet, (hours) => actions.setQuiet(hours));
     this.#field = this.#search();
     const starters = h(
       "div",
       { class: "starters" },
       this.#starter(this.#field),
-      h("div", { class: "makers" }, newGroup.element, this.#channels.element, hours.element, shop(user)),
+      h("div", { class: "makers" }, newGroup.element, this.#channels.element, hours.element, name.element, shop(user)),
     );
     this.element = h("nav", { class: "list", "aria-label": `Chats of ${user}` }, starters, scroller);
   }
@@ -95,7 +100,7 @@ export class List {
     }
     const item = (row: ChatRow): Item => ({
       key: row.key,
-      of: [row, row.key === open],
+      of: [row, row.key === open, nameOf(row), lineOf(row, this.#user, row.key === open)],
       create: () => this.#row(row),
       update: (element) => show(element, row, this.#user, row.key === open),
     });
