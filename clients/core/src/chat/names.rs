@@ -135,7 +135,7 @@ fn of_event(event: &System) -> &[UserId] {
         System::Created { members, .. } | System::MembersAdded { members } | System::MembersRemoved { members } => {
             members
         }
-        System::RoleChanged { user_id, .. } => std::slice::from_ref(user_id),
+        System::RoleChanged { user_id, .. } | System::MemberRestricted { user_id, .. } => std::slice::from_ref(user_id),
         System::MemberLeft {} | System::InfoChanged { .. } | System::Later(_) => &[],
     }
 }

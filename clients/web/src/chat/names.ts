@@ -117,6 +117,7 @@ function usersOfEvent(system: System): string[] {
     case "members.removed":
       return [...system.members];
     case "role.changed":
+    case "member.restricted":
       return [system.user_id];
     default:
       // The others name no user, and nor do those of a later version.
