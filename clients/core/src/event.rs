@@ -10,6 +10,7 @@ use crate::{Error, Moment};
 /// Something the app should know.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
+#[allow(clippy::large_enum_variant, reason = "most events are messages, and each is handed on once")]
 pub enum Event {
     /// The next entry of its conversation, in the order of `seq`, each once: a message, a system entry or a change
     /// entry. A change entry changes another message and has nothing to show by itself

@@ -426,8 +426,7 @@ impl Core {
             self.requests.asked.remove(&id);
             return self.not_ready(&client_msg_id, &problem, now);
         }
-        let message = problem.text().to_owned();
-        let Problem { code, retryable, retry_after_ms, .. } = problem.clone();
+        let (Problem { code, retryable, retry_after_ms, .. }, message) = (problem.clone(), problem.text().to_owned());
         if let Some(asked) = self.requests.asked.get_mut(&id) {
             asked.unanswered = asked.unanswered.saturating_sub(1);
             // The server may still store another try. The reply counts that comes when no try is left.
