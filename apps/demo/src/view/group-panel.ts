@@ -182,17 +182,17 @@ export class GroupPanel {
       });
     }
     if (mayRemove(own, role)) {
-      items.push({
-        name: `Remove ${user}`,
-        choose: () =>
-          this.#ask(`Remove ${user} from the ${whatOf(chat.row)}?`, "Remove", () => this.#actions.remove(chat, user)),
-      });
       const restrict = (name: string, forMs: number | null) => ({
         name,
         choose: () => this.#actions.restrict(chat, user, forMs),
       });
       items.push(restrict("Only read for an hour", 3_600_000));
       items.push(restrict("Only read", Number.POSITIVE_INFINITY), restrict("Let write again", null));
+      items.push({
+        name: `Remove ${user}`,
+        choose: () =>
+          this.#ask(`Remove ${user} from the ${whatOf(chat.row)}?`, "Remove", () => this.#actions.remove(chat, user)),
+      });
     }
     return items;
   }
