@@ -71,6 +71,12 @@ test("a group is made by hand, three chat in it, and its owner changes who is in
   expect(await gus.field().isVisible()).toBe(true);
   await fay.panel().getByLabel("Who can write").selectOption("All members");
   await hal.field().waitFor();
+  await fay.chooseFor("hal", "Only read for an hour");
+  await hal.root.getByText(/You can only read in this group until/).waitFor();
+  expect(await hal.field().isVisible()).toBe(false);
+  expect(await gus.field().isVisible()).toBe(true);
+  await fay.chooseFor("hal", "Let write again");
+  await hal.field().waitFor();
 
   // A removed member keeps the messages, and can do nothing more.
   await fay.chooseFor("hal", "Remove hal");
