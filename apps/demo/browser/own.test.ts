@@ -55,14 +55,12 @@ test("a user has a name, which another browser shows in the list and over the ch
   await tess.isState("Online");
   await tess.say("Hello");
   await tess.hasTicks("Hello", "Delivered");
-  await tess.toChats();
   await tess.root.getByRole("button", { name: "Your name" }).click();
   const form = tess.root.getByRole("form", { name: "Your name" });
   await form.getByRole("textbox", { name: "Your name" }).fill("Tess Lee");
   await form.getByRole("button", { name: "Save" }).click();
   await form.waitFor({ state: "hidden" });
   const uma = new Pane(await (await stage.arrive()).open("?user=uma&user=vera"), "uma");
-  await uma.toChats();
   await uma.chat("Tess Lee").click();
   await uma.root.getByRole("heading", { name: "Tess Lee" }).waitFor();
   await uma.message("Hello").waitFor();
