@@ -139,6 +139,7 @@ class Stack:
             "FcmApplicationArn": "arn:aws:sns:us-east-1:000000000000:app/GCM/local",
             "BackendMessages": "on",
             "Encryption": "Optional",
+            "Profiles": "users",
         }
         overrides = [f"{name}={value}" for name, value in {**defaults, **parameters}.items()]
         quietly = ["--no-confirm-changeset", "--no-progressbar"]
