@@ -348,7 +348,7 @@ async fn posts_paced() {
     let create = json!({"action": "create", "client_msg_id": "c1", "title": "Club", "members": members});
     let group = ask(&mut drill.alice, create).await["result"]["conversation_id"].take();
     for member in &members[..30] {
-        for number in 0..14 {
+        for number in 0..16 {
             drill.server.store_connection(member, &format!("{member}-{number}="), "4102444800000").await;
         }
     }
