@@ -8,8 +8,8 @@ import { avatar, count } from "./avatar.ts";
 import { Channels } from "./channels.ts";
 import { fill, h, type Item, icon, put } from "./dom.ts";
 import { NewGroup } from "./new-group.ts";
-import { OwnName } from "./own-name.ts";
-import { type Hours, QuietHours } from "./quiet.ts";
+import { ownName } from "./own-name.ts";
+import { type Hours, quietHours } from "./quiet.ts";
 import { shop } from "./shop.ts";
 import { brief } from "./time.ts";
 
@@ -76,14 +76,14 @@ export class List {
     const scroller = h("div", attributes, this.#chats, this.#archive, this.#found, this.#empty);
     const newGroup = new NewGroup(user, hasKeys, (group) => actions.create(group));
     this.#channels = new Channels(user, actions);
-    const name = new OwnName(user, () => ownNameOf(user), actions.setName);
-    const hours = new QuietHours(user, quiet, (hours) => actions.setQuiet(hours));
+    const name = ownName(user, () => ownNameOf(user), actions.setName);
+    const hours = quietHours(user, quiet, (hours) => actions.setQuiet(hours));
     this.#field = this.#search();
     const starters = h(
       "div",
       { class: "starters" },
       this.#starter(this.#field),
-      h("div", { class: "makers" }, newGroup.element, this.#channels.element, hours.element, name.element, shop(user)),
+      h("div", { class: "makers" }, newGroup.element, this.#channels.element, hours, name, shop(user)),
     );
     this.element = h("nav", { class: "list", "aria-label": `Chats of ${user}` }, starters, scroller);
   }
