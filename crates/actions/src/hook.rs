@@ -121,7 +121,8 @@ impl Hook {
     }
 }
 
-/// Asks the filter about an allowed draft, once for a request. Puts the rewritten draft in its place. `peer`: the other member of a direct conversation. `target`: the message that an edit changes.
+/// Asks the filter about an allowed draft, once for a request. Puts the rewritten draft in its place. `peer`: the other
+/// member of a direct conversation. `target`: the message that an edit changes.
 ///
 /// # Errors
 /// `rejected`; `unavailable` if the filter does not answer and nothing may pass without it.

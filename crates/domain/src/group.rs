@@ -605,9 +605,9 @@ pub(crate) mod tests {
     #[test]
     fn who_is_no_member_is_gone_before_it_is_forbidden_and_a_full_group_comes_last() {
         for change in [
-            GroupChange::Remove { user: user("nobody"), keys: None },
-            GroupChange::Role { user: user("nobody"), role: Role::Admin },
-            GroupChange::Restrict { user: user("nobody"), until: None },
+            GroupChange::Remove { user: user("stranger"), keys: None },
+            GroupChange::Role { user: user("stranger"), role: Role::Admin },
+            GroupChange::Restrict { user: user("stranger"), until: None },
         ] {
             assert_eq!(decide(Rules::default(), "max", &change), Err(Refusal::Gone));
         }

@@ -109,7 +109,9 @@ pub(crate) async fn plan(
         }
     }
     actions.limits.admit(draft, now)?;
-    actions.limits.count_commit(draft, &mut head.seal.clone(), now)?;
+    if draft.content.commit().is_some() {
+        actions.limits.count_commit(draft, &mut head.seal.clone(), now)?;
+    }
     Ok(Planned::Entry(Box::new(plan)))
 }
 
