@@ -30,6 +30,28 @@ async function serversView(pane: Pane): Promise<Page> {
   return opened;
 }
 
+/** The user compares the open chat's safety number. */
+async function verifies(pane: Pane, other: string) {
+  await pane.lock("on").click();
+  await pane.encryption().getByRole("button", { name: "They are equal" }).click();
+  await pane.encryption().getByText(`You have verified the keys of ${other}`).waitFor();
+  await pane.lock("on").click();
+}
+
+/** The user in another browser, which has none of the user's keys, and begins the encryption of the chat anew. */
+async function begunAnew(user: string, peer: string, chat: string): Promise<Pane> {
+  const visitor = await stage.arrive();
+  const anew = new Pane(await visitor.open(`?user=${user}&with=${peer}`), user);
+  await anew.isState("Online");
+  await anew.encrypt(2);
+  await anew.chat(chat).click();
+  await anew.lock("joining").click();
+  await anew.encryption().getByRole("button", { name: "Begin the encryption anew" }).click();
+  await anew.confirm("Begin anew");
+  await anew.lock("on").waitFor();
+  return anew;
+}
+
 describe.runIf(isBuilt)("with the encryption", () => {
   test("a first message is sealed: both see the lock, and the server sees no text", async () => {
     const { page, one: ann, other: ben } = await encrypted("ann", "ben");
@@ -127,6 +149,7 @@ describe.runIf(isBuilt)("with the encryption", () => {
     const kim = new Pane(await visitor.open("?user=kim&with=ida"), "kim");
     await kim.encrypt();
     await ida.makeGroup("Secrets", "jan", true);
+    await ida.line("You created the group “Secrets”").waitFor();
     await ida.lock("on").waitFor();
     await ida.say("a canary for the group");
     await jan.hasPreview("Secrets", "a canary for the group");
@@ -209,22 +232,10 @@ describe.runIf(isBuilt)("with the encryption", () => {
     const { one: gil, other: hal } = await encrypted("gil", "hal");
     await gil.say("to the first keys");
     await gil.hasTicks("to the first keys", "Delivered");
-    await gil.lock("on").click();
-    await gil.encryption().getByRole("button", { name: "They are equal" }).click();
-    await gil.encryption().getByText("You have verified the keys of hal").waitFor();
-    await gil.lock("on").click();
+    await verifies(gil, "hal");
     await hal.connection().click();
 
-    // Another browser has none of hal's keys.
-    const visitor = await stage.arrive();
-    const anew = new Pane(await visitor.open("?user=hal&with=gil"), "hal");
-    await anew.isState("Online");
-    await anew.encrypt(2);
-    await anew.chat("gil").click();
-    await anew.lock("joining").click();
-    await anew.encryption().getByRole("button", { name: "Begin the encryption anew" }).click();
-    await anew.confirm("Begin anew");
-    await anew.lock("on").waitFor();
+    const anew = await begunAnew("hal", "gil", "gil");
     const warning = gil.root.getByRole("alert").filter({ hasText: "not those that you verified" });
     await warning.waitFor();
     await gil.lock("other keys").waitFor();
@@ -241,11 +252,9 @@ describe.runIf(isBuilt)("with the encryption", () => {
     await rob.encrypt();
     await pia.say("to the first keys");
     await pia.hasTicks("to the first keys", "Delivered");
-    await pia.lock("on").click();
-    await pia.encryption().getByRole("button", { name: "They are equal" }).click();
-    await pia.encryption().getByText("You have verified the keys of quinn").waitFor();
-    await pia.lock("on").click();
+    await verifies(pia, "quinn");
     await pia.makeGroup("Choir", "quinn, rob", true);
+    await pia.line("You created the group “Choir”").waitFor();
     await pia.say("to the whole choir");
     for (const pane of [quinn, rob]) {
       await pane.chat("Choir").click();
@@ -253,15 +262,7 @@ describe.runIf(isBuilt)("with the encryption", () => {
     }
     await quinn.connection().click();
 
-    const other = await stage.arrive();
-    const anew = new Pane(await other.open("?user=quinn&with=pia"), "quinn");
-    await anew.isState("Online");
-    await anew.encrypt(2);
-    await anew.chat("Choir").click();
-    await anew.lock("joining").click();
-    await anew.encryption().getByRole("button", { name: "Begin the encryption anew" }).click();
-    await anew.confirm("Begin anew");
-    await anew.lock("on").waitFor();
+    const anew = await begunAnew("quinn", "pia", "Choir");
     const held = "The keys of quinn are not those that you verified. Messages to the group wait until you accept";
     await pia.root.getByRole("alert").filter({ hasText: held }).waitFor();
     await pia.lock("other keys").waitFor();

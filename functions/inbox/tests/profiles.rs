@@ -32,7 +32,7 @@ async fn a_profile_takes_one_write_and_a_look_at_many_one_read() {
     bench.operations();
     let version = set(&bench, "alice", json!({"name": "Alice", "data": {"team": "sales"}})).await;
     assert_eq!(bench.operations(), ["UpdateItem", "Query"], "the row, and the other devices");
-    assert_eq!(bench.posted("carol"), [""; 0], "nobody else is told");
+    assert_eq!(bench.posted("carol"), [""; 0], "other users get no event");
     let profile = json!({"user_id": "alice", "name": "Alice", "data": {"team": "sales"}, "version": version});
     let found = bench.ok("carol", profiles(&["bob", "alice"])).await;
     assert_eq!(bench.operations(), ["BatchGetItem"]);

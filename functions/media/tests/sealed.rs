@@ -214,23 +214,8 @@ async fn where_reports_are_on_each_sealed_message_has_its_digest() {
     let row = rows.iter().find(|row| row["seq"] == 2).unwrap();
     assert_eq!(row["frank"], frank(), "the row keeps it for a report: {row}");
     let features = bench.ok("alice", json!({"action": "ping", "features": true})).await["features"].take();
-    assert_eq!(
-        features,
-        json!([
-            "data",
-            "report",
-            "restrict",
-            "unread",
-            "quiet",
-            "fuse",
-            "profiles",
-            "profile.write",
-            "encryption",
-            "encryption.groups",
-            "encryption.media",
-            "encryption.report"
-        ])
-    );
+    let expected = testkit::features(&["encryption", "encryption.groups", "encryption.media", "encryption.report"]);
+    assert_eq!(features, json!(expected));
 }
 
 #[tokio::test]

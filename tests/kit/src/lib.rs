@@ -45,5 +45,11 @@ pub use server::{ConnectError, Frame, Network, Phone, Proxy, TestServer, example
 pub use story::events_tell_one_story;
 pub use workbench::{Workbench, message_to_bob};
 
+/// Returns the features that a server of the tests lists: those of every server, with profiles, and these.
+pub fn features(more: &[&str]) -> Vec<String> {
+    let all = ["data", "report", "restrict", "unread", "quiet", "fuse", "profiles", "profile.write"];
+    all.iter().chain(more).map(|name| (*name).to_owned()).collect()
+}
+
 /// How long anything may take before a test calls it missing. Long, since all tests share the machine.
 pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
