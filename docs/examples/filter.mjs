@@ -9,17 +9,17 @@ const WORDS = /\b(casino|free money)\b/i;
 const LINK = /https?:\/\//i;
 const NUMBER = /\+?\d[\d ()-]{6,}\d/g;
 
-// `question.message` has what the user wrote; `question.set` has a title.
+// `question.message` has what the user wrote; `question.set` has a title, or what changes in a profile.
 export async function handler(question) {
-  const text = question.message?.body ?? question.set.title;
+  const text = question.message?.body ?? question.set.title ?? question.set.name ?? "";
   if (WORDS.test(text)) {
     return { allow: false, reason: "This word is not allowed here." };
   }
-  if (LINK.test(text) && question.conversation.kind === "direct") {
+  if (LINK.test(text) && question.conversation?.kind === "direct") {
     return { allow: false, reason: "Links are not allowed here." };
   }
   const hidden = text.replace(NUMBER, "•••");
-  // The filter can rewrite a message, and no title.
+  // The filter can rewrite a message, and no title or name.
   return hidden !== text && question.message ? { allow: true, set: { body: hidden } } : { allow: true };
 }
 

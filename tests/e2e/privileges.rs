@@ -630,7 +630,7 @@ fn privileges(function: &str, call: &AwsCall) -> Vec<Privilege> {
         }
         let key = body["Key"]["conversation_id"]["S"].as_str().unwrap_or_default();
         // The others may write heads, too.
-        if key.starts_with("profile ") && ["ReadFunction", "IngestFunction"].contains(&function) {
+        if key.starts_with("profile ") && function == "IngestFunction" {
             return format!("{table} of profile *");
         }
         body["IndexName"].as_str().map_or_else(|| table.to_owned(), |index| format!("{table}/index/{index}"))

@@ -136,7 +136,7 @@ fn what_was_broken_once_stays_whole() {
 
 fn run(schedule: &str) {
     let (name, steps) = schedule.split_once(':').expect("a schedule is a scenario's name, a colon and steps");
-    let scenario = SCENARIOS.into_iter().find(|scenario| scenario.name == name).expect("there is no such scenario");
+    let scenario = SCENARIOS.iter().copied().find(|scenario| scenario.name == name).expect("there is no such scenario");
     let steps = parse_steps(steps).unwrap();
     let outcome = on_paused_clock(async || {
         let model = ChatModel::new(scenario).await;

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use data_encoding::BASE64;
@@ -17,16 +18,19 @@ use testkit::fake_s3::FakeS3;
 use testkit::fake_sns::{FakeSns, Push};
 use testkit::half_seen::HalfSeen;
 use testkit::schedule::Step;
-use testkit::{AwsCall, Fault, Gate, InProcess, Limits, ManualClock, Passed, frame_of, stream};
+use testkit::{AwsCall, Fault, Filter, Gate, InProcess, Limits, ManualClock, Passed, frame_of, stream};
 use wire::Timestamp;
 
 use crate::groups::{history_of, names};
 use crate::invariants::{Held, Tables, counts, ensure, is_deleted, number, string};
-use crate::scenarios::{Doing, SERVICE, Scenario};
+use crate::scenarios::{Doing, REFUSED, REWRITTEN, SERVICE, SLOW, Scenario};
 
 /// The uploaded bytes, and their digest.
 const PICTURE: &[u8] = b"hi";
 const PICTURE_SHA256: &str = "j0NDRmSPa5bfid2pAcUXaxCm2Dlh3TwayItZstwyeqQ=";
+
+/// The filter's text for [`REWRITTEN`].
+const HIDDEN: &str = "•••";
 
 /// More pages than any scenario fills.
 const PAGES_MAX: usize = 8;
@@ -93,6 +97,24 @@ struct State {
     sees: Option<(&'static str, usize, bool)>,
 }
 
+/// A team's filter, which judges by the text.
+fn filter() -> Filter {
+    Arc::new(|question| {
+        let text = question["message"]["body"].as_str().unwrap_or_default().to_owned();
+        Box::pin(async move {
+            if text == SLOW {
+                // Longer than what was read stays fresh.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            Ok(match text.as_str() {
+                REFUSED => json!({ "allow": false }),
+                REWRITTEN => json!({ "allow": true, "set": { "body": HIDDEN } }),
+                _ => json!({ "allow": true }),
+            })
+        })
+    })
+}
+
 impl ChatModel {
     pub(crate) async fn new(scenario: Scenario) -> Self {
         let gate = Gate::new(Cloud::new());
@@ -101,7 +123,7 @@ impl ChatModel {
         let presence = scenario.shows_presence();
         let limits = Limits { connections: scenario.connections_max, presence, ..limits };
         let functions = |actor| {
-            InProcess::new(
+            let functions = InProcess::new(
                 &gate.dynamodb_client(actor),
                 gate.management_client(actor),
                 gate.sns_client(actor),
@@ -109,7 +131,8 @@ impl ChatModel {
                 clock.clone(),
                 limits,
             )
-            .with_queue(gate.sqs_client(actor))
+            .with_queue(gate.sqs_client(actor));
+            if scenario.is_filtered() { functions.with_filter((filter(), true)) } else { functions }
         };
         let functions = (0..scenario.at_once.len()).map(functions).collect();
         let (initial, now) = (RefCell::default(), RefCell::default());
@@ -640,6 +663,12 @@ impl Inner {
             return true;
         }
         let tables = self.tables();
+        if id == REWRITTEN {
+            let texts = tables.by_client_msg_id(from, id).map(|message| &message["body"]);
+            if !texts.chain([&result["message"]["body"]]).all(|text| text == HIDDEN) {
+                self.now.borrow_mut().broken = Some(format!("what the filter rewrote is stored or told: {result}"));
+            }
+        }
         let stored = tables.by_client_msg_id(from, id).any(|message| message["message_id"] == result["message_id"]);
         if !stored {
             self.now.borrow_mut().broken = Some(format!("durable before answered: {id} is not stored: {result}"));
@@ -992,7 +1021,7 @@ impl Inner {
         {
             return Some(Value::Null);
         }
-        if self.is_due(frame, &answer["error"]) {
+        if self.is_due(frame, &answer["error"]) || frame["body"] == REFUSED && is_refused("rejected") {
             let id = frame["client_msg_id"].as_str().unwrap();
             if self.tables().by_client_msg_id(user, id).next().is_some() {
                 self.now.borrow_mut().broken = Some(format!("{id} is stored, and refused: {answer}"));
@@ -1318,6 +1347,10 @@ impl Inner {
         for doing in doings {
             let Some((from, id)) = doing.entry() else { continue };
             let stored: Vec<_> = state.tables.by_client_msg_id(from, id).collect();
+            if id == REFUSED {
+                ensure!(stored.is_empty(), "what the filter refused is stored");
+                continue;
+            }
             // A refused request is not stored, and a stored one is never refused.
             if stored.is_empty() && (self.may_refuse() || self.may_be_gone() || self.commits() || self.must_rekey()) {
                 ensure!(

@@ -292,6 +292,11 @@ impl Scenario {
         self.name.starts_with("presence-")
     }
 
+    /// Returns whether the team's filter judges what users write, by the scenario's name.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.name.contains("-hook-")
+    }
+
     /// Returns the user who exceeded the limit in other processes.
     pub(crate) fn floods(&self) -> Option<&'static str> {
         self.before.iter().find_map(|doing| if let Fill(user) = doing { Some(*user) } else { None })
@@ -313,6 +318,11 @@ use Doing::{
     Join, Kick, Look, Moderate, Notify, Offer, Publish, Put, Read, Register, Say, See, Suspend, Sweep, Tell, Unblock,
     Watch,
 };
+
+/// Texts by which the filter judges.
+pub(crate) const REFUSED: &str = "refused";
+pub(crate) const REWRITTEN: &str = "rewritten";
+pub(crate) const SLOW: &str = "slow";
 
 const fn to_bob(id: &'static str) -> Doing {
     Doing::Send { from: "alice", to: "bob", id }
@@ -434,7 +444,7 @@ const fn one_each(name: &'static str, before: &'static [Doing], at_once: &'stati
     Scenario { name, before, at_once, remembering: false, connections_max: 1 }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 226] = [
+pub(crate) const SCENARIOS: &[Scenario] = &[
     // The sender commits, then lists connections. The recipient writes the connection, then drains. All reads
     // are consistent, so at least one finds the other; after both, the client drops the duplicate.
     scenario("send-connect", &[ALICE], &[to_bob("a1"), BOB]),
@@ -488,6 +498,12 @@ pub(crate) const SCENARIOS: [Scenario; 226] = [
     // A duplicate's event carries the marks again: the first run may have died before its posts.
     scenario("fuse-retry", &[ALICE, BOB, to_bob("a1")], &[fuse("bob", "b1", 1), fuse("bob", "b1", 1)]),
     scenario("fuse-block", &[ALICE, BOB, to_bob("a1")], &[fuse("bob", "b1", 1), Block("alice", "bob")]),
+    // A function asks the filter before its transaction, and before that, it looks for the stored message.
+    scenario("send-hook-refuses-retry", &[ALICE, BOB], &[to_bob(REFUSED), to_bob(REFUSED)]),
+    scenario("send-hook-rewrites-retry", &[ALICE, BOB], &[to_bob(REWRITTEN), to_bob(REWRITTEN)]),
+    // After a slow answer, and after a conflict, the rows are read again, and the verdict stands.
+    scenario("send-hook-slow-send", &[ALICE, BOB, to_bob("a1")], &[to_bob(SLOW), to_alice("b1")]),
+    scenario("edit-hook-delete", &[ALICE, BOB, to_bob("a1")], &[edit(1, SLOW), delete(1, "d1")]),
     scenario("drain-ack", &[ALICE, BOB, to_bob("a1"), to_bob("a2")], &[Drain("bob"), Ack("bob", 1)]),
     scenario("note-note", &[ALICE], &[NOTE, Doing::Send { from: "alice", to: "alice", id: "n2" }]),
     // The block is in the sender's row too, and its absence is a condition of the message's transaction: the

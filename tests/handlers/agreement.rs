@@ -306,7 +306,6 @@ fn functions_have_the_variables_that_they_read() {
             }
             "keys" => &KEYS_VARIABLES,
             "drain" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS", "PROFILES", "SEND_HOOK_ARN"],
-            "read" => &["CONNECTIONS_ENDPOINT", "PROFILES"],
             "inbox" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS", "REPORT_DAYS", "PROFILES"],
             "notify" => &["PUSH_GRACE_SECONDS", "FAILURES_URL"],
             "ingest" => &["CONNECTIONS_ENDPOINT", "DEAD_LETTERS_URL", "PROFILES"],
@@ -330,6 +329,7 @@ fn functions_have_the_variables_that_they_read() {
                 "GROUP_MEMBERS_MAX",
                 "ENCRYPTION",
                 "COMMIT_RATE",
+                "PROFILES",
                 "SEND_HOOK_ARN",
                 "SEND_HOOK_MS",
                 "SEND_HOOK_FAILS",

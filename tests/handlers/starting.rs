@@ -59,7 +59,7 @@ fn without_a_variable_that_it_needs() {
                 let own: &[&str] = if binary == "send" {
                     &["GROUP_MEMBERS_MAX", "AUDIT_DAYS", "ENCRYPTION"]
                 } else {
-                    &["GROUP_MEMBERS_MAX"]
+                    &["GROUP_MEMBERS_MAX", "PROFILES"]
                 };
                 [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT"], &limits, own].concat()
             }
@@ -83,7 +83,6 @@ fn without_a_variable_that_it_needs() {
                         "BIRTH_RATE",
                     ],
                     "drain" => &["ENCRYPTION", "PROFILES"],
-                    "read" => &["PROFILES"],
                     "inbox" => &["ENCRYPTION", "SEALED_REPORTS", "REPORT_DAYS", "PROFILES"],
                     _ => &[],
                 };

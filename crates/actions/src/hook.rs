@@ -7,7 +7,7 @@ use domain::{Content, Draft, Failure, MessageBody, Question, Verdict};
 use futures_util::future::BoxFuture;
 use store::message_append::{self, AppendOutcome};
 use tokio::time::Instant;
-use wire::{Refusal, UserId};
+use wire::{ProfileChange, Refusal, UserId};
 
 use crate::Actions;
 use crate::entry::Appended;
@@ -71,16 +71,32 @@ impl Hook {
         self.state().asked.take()
     }
 
+    /// Asks, and returns the rewritten draft, if there is one. `parse`: the meaning of an answer.
+    ///
+    /// # Errors
+    /// `rejected`; `unavailable` if the filter does not answer and nothing may pass without it.
+    async fn verdict(
+        &self,
+        question: &Question<'_>,
+        parse: impl Fn(&[u8]) -> Option<Verdict>,
+    ) -> Result<Option<Draft>, Refusal> {
+        match self.answer(question, parse).await {
+            Some(Verdict::Allowed) => Ok(None),
+            Some(Verdict::Rewritten(rewritten)) => Ok(Some(*rewritten)),
+            Some(Verdict::Refused(reason)) => Err(Refusal::Rejected { reason }),
+            None if self.is_open => Ok(None),
+            None => Err(Refusal::Unavailable),
+        }
+    }
+
     /// `None`: no answer.
-    async fn verdict(&self, question: &Question<'_>, draft: &Draft, target: Option<&MessageBody>) -> Option<Verdict> {
+    async fn answer(&self, question: &Question<'_>, parse: impl Fn(&[u8]) -> Option<Verdict>) -> Option<Verdict> {
         let begun = Instant::now();
         let verdict = if self.may_ask(begun) {
             let answer = tokio::time::timeout(self.time, (self.ask)(question.to_bytes())).await;
             let answer = answer.unwrap_or_else(|_| Err("the time is over".to_owned()));
-            let verdict = answer.and_then(|payload| {
-                Verdict::parse(&payload, draft, target)
-                    .ok_or_else(|| "the answer is not one of the filter's".to_owned())
-            });
+            let verdict = answer
+                .and_then(|payload| parse(&payload).ok_or_else(|| "the answer is not one of the filter's".to_owned()));
             if let Err(error) = &verdict {
                 tracing::warn!(error, "the team's filter did not answer");
             }
@@ -138,19 +154,24 @@ pub(crate) async fn judge(
         return Ok(Judgement::Stored(stored));
     }
     let begun = Instant::now();
-    let verdict = hook.verdict(&question, draft, target).await;
+    let rewritten = hook.verdict(&question, |payload| Verdict::parse(payload, draft, target)).await?;
     *is_judged = true;
-    match verdict {
-        Some(Verdict::Allowed) => {}
-        Some(Verdict::Rewritten(rewritten)) => {
-            *draft = *rewritten;
-            return Ok(Judgement::ReadAgain);
-        }
-        Some(Verdict::Refused(reason)) => return Err(Refusal::Rejected { reason }.into()),
-        None if hook.is_open => {}
-        None => return Err(Refusal::Unavailable.into()),
+    if let Some(rewritten) = rewritten {
+        *draft = rewritten;
+        return Ok(Judgement::ReadAgain);
     }
     Ok(if begun.elapsed() > ROWS_ARE_FRESH { Judgement::ReadAgain } else { Judgement::Write })
+}
+
+/// Asks the filter about a change of the user's own profile.
+///
+/// # Errors
+/// As [`judge`].
+pub(crate) async fn judge_profile(actions: &Actions, user: &UserId, set: &ProfileChange) -> Result<(), Refusal> {
+    if let Some(hook) = &actions.hook {
+        hook.verdict(&Question::about_profile(user, set), Verdict::parse_of_profile).await?;
+    }
+    Ok(())
 }
 
 /// Notes whether the reply has the message: with a filter, when something else is stored than what the user wrote.

@@ -480,9 +480,10 @@ impl Actions {
     /// Changes the user's own profile.
     ///
     /// # Errors
-    /// `forbidden` where users write none, `conflict`, or a service that failed.
+    /// `forbidden` where users write none, `rejected`, `conflict`, or a service that failed.
     pub async fn change_own_profile(&self, user: &UserId, set: &ProfileChange) -> Result<ProfileResult, Failure> {
         self.limits.profiles.check_own()?;
+        hook::judge_profile(self, user, set).await?;
         profiles::change(self, user, set, WrittenAt::Now).await
     }
 

@@ -3,7 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use wire::{Attached, ConversationId, ConversationKind, Data, Info, Kind, MediaId, Seq, UserId, body_fits, check_own};
+use wire::{
+    Attached, ConversationId, ConversationKind, Data, Info, Kind, MediaId, ProfileChange, Seq, Title, UserId,
+    body_fits, check_own,
+};
 
 use crate::draft::{Change, Content, Draft, GroupChange};
 use crate::entry::{Body, Entry, MessageBody};
@@ -17,7 +20,9 @@ pub struct Question<'a> {
     v: u8,
     action: &'static str,
     user_id: &'a UserId,
-    conversation: Conversation<'a>,
+    /// A profile has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversation: Option<Conversation<'a>>,
     /// The message that an edit changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     seq: Option<Seq>,
@@ -65,8 +70,11 @@ struct Media<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Set<'a> {
-    title: &'a str,
+#[serde(rename_all = "snake_case")]
+enum Set<'a> {
+    Title(&'a Title),
+    #[serde(untagged)]
+    Profile(&'a ProfileChange),
 }
 
 /// The answer, as the filter's function returns it.
@@ -114,16 +122,19 @@ impl<'a> Question<'a> {
                 let message = Message { kind, body, data, mentions: &[], reply_to: None, media: None };
                 ("edit", Some(*seq), Said::Message(Box::new(message)))
             }
-            Content::Group(GroupChange::Create { title, .. }) => {
-                ("create", None, Said::Set(Set { title: title.as_str() }))
-            }
+            Content::Group(GroupChange::Create { title, .. }) => ("create", None, Said::Set(Set::Title(title))),
             Content::Group(GroupChange::Update { info: Info { title: Some(title), .. } }) => {
-                ("update", None, Said::Set(Set { title: title.as_str() }))
+                ("update", None, Said::Set(Set::Title(title)))
             }
             Content::Sealed { .. } | Content::Commit(_) | Content::Change { .. } | Content::Group(_) => return None,
         };
         let conversation = Conversation { id: conversation_id, kind: conversation_id.kind(), peer_id: peer };
-        Some(Self { v: 1, action, user_id, conversation, seq, said })
+        Some(Self { v: 1, action, user_id, conversation: Some(conversation), seq, said })
+    }
+
+    /// Returns the question about a change of the user's own profile.
+    pub fn about_profile(user_id: &'a UserId, set: &'a ProfileChange) -> Self {
+        Self { v: 1, action: "profile", user_id, conversation: None, seq: None, said: Said::Set(Set::Profile(set)) }
     }
 
     /// Returns the question as the payload of an invocation.
@@ -136,13 +147,22 @@ impl Verdict {
     /// Returns the meaning of an answer about the draft. `None`: it is not the agreed object, or its text or data is beyond
     /// the limits of a user.
     pub fn parse(payload: &[u8], draft: &Draft, target: Option<&MessageBody>) -> Option<Self> {
+        Self::of(payload, |set| draft.rewritten(set, target))
+    }
+
+    /// As [`Verdict::parse`], about a profile, of which the filter rewrites nothing.
+    pub fn parse_of_profile(payload: &[u8]) -> Option<Self> {
+        Self::of(payload, |_| Some(Self::Allowed))
+    }
+
+    fn of(payload: &[u8], rewritten: impl FnOnce(Rewrite) -> Option<Self>) -> Option<Self> {
         let Answer { allow, set, reason } = serde_json::from_slice(payload).ok()?;
         if !allow {
             return Some(Self::Refused(reason.unwrap_or_default().chars().take(REASON_CHARS_MAX).collect()));
         }
         match set {
             None => Some(Self::Allowed),
-            Some(set) => draft.rewritten(set, target),
+            Some(set) => rewritten(set),
         }
     }
 }

@@ -229,7 +229,7 @@ registry! {
     "profiles": Profiles(ProfilesRequest) -> ProfilesResult, in "inbox",
         like r#"{"action":"profiles","id":"r1","user_ids":["alice","bob"]}"#;
     /// Changes the user's own name and data.
-    "profile": Profile(ProfileRequest) -> ProfileResult, in "read",
+    "profile": Profile(ProfileRequest) -> ProfileResult, in "group",
         like r#"{"action":"profile","id":"r1","set":{"name":"Alice"}}"#;
     /// Registers the device of this connection for notifications, or takes it out.
     "device": Device(DeviceRequest) -> DeviceResult, in "device",
@@ -351,7 +351,7 @@ served! {
         Send(SendRequest), Edit(EditRequest), Delete(DeleteRequest), React(ReactRequest),
     }
     "drain": DrainAction { Drain(DrainRequest), Ack(AckRequest), Ping(PingRequest), }
-    "read": ReadAction { Read(ReadRequest), Settings(Settings), Profile(ProfileRequest), }
+    "read": ReadAction { Read(ReadRequest), Settings(Settings), }
     "inbox": InboxAction {
         Inbox(InboxRequest), Channels(ChannelsRequest), History(HistoryRequest), Report(ReportRequest),
         Profiles(ProfilesRequest),
@@ -365,7 +365,7 @@ served! {
     "group": GroupAction {
         Create(CreateRequest), Add(AddRequest), Remove(RemoveRequest), Join(JoinRequest), Leave(LeaveRequest),
         Role(RoleRequest), Restrict(RestrictRequest), Update(UpdateRequest), Members(MembersRequest), Receipts(ReceiptsRequest),
-        Reactions(ReactionsRequest),
+        Reactions(ReactionsRequest), Profile(ProfileRequest),
     }
     "connect": ConnectAction {
         Presence(PresenceRequest), Typing(TypingRequest), Watch(WatchRequest), Unwatch(UnwatchRequest),

@@ -1,12 +1,13 @@
 //! `create`, `add`, `remove`, `join`, `leave`, `role`, `restrict` and `update` change a group or a channel, or its members.
 //! `members`, `receipts` and `reactions` look up its members, their marks and their reactions. One file has the
-//! changes, another the lookups.
+//! changes, another the lookups, the third `profile`: a user's own name.
 //!
 //! Each change is an entry of the group's log, and the state of the log just before it permits it. A user who joins or
 //! leaves a channel writes no entry.
 
 mod change;
 mod look;
+mod profile;
 
 use std::time::Duration;
 
@@ -14,8 +15,8 @@ use actions::commit_of;
 use change::{add, change, create, join, leave};
 use domain::{Failure, GroupChange};
 use lambda::{
-    BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Response, answer, encryption, env, rate,
-    sdk_config, send_limits,
+    BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Response, answer, encryption, env, profiles,
+    rate, sdk_config, send_limits,
 };
 use store::WarmTable;
 use wire::{
@@ -30,6 +31,7 @@ use wire::{
 pub async fn start() -> Result<Core, BadVariable> {
     let mut limits = send_limits(Duration::ZERO)?;
     (limits.encryption, limits.commits) = (encryption()?, rate("COMMIT_RATE", env)?);
+    limits.profiles = profiles()?;
     let sdk = sdk_config().await;
     let mut core = Core::from_env(&sdk, limits)?;
     core.actions.hook = hook::from_env(&sdk)?;
@@ -76,5 +78,6 @@ async fn act(core: &Core, caller: &Caller, action: GroupAction, line: &mut Event
         GroupAction::Members(request) => look::members(core, caller, request, line).await?.into(),
         GroupAction::Receipts(request) => look::receipts(core, caller, request, line).await?.into(),
         GroupAction::Reactions(request) => look::reactions(core, caller, request, line).await?.into(),
+        GroupAction::Profile(request) => profile::profile(core, caller, &request, line).await?.into(),
     })
 }

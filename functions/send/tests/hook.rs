@@ -213,3 +213,26 @@ async fn without_a_filter_nothing_more_is_read() {
     bench.ok("alice", send("n1", "hi")).await;
     assert_eq!(bench.operations()[..2], ["GetItem", "TransactWriteItems"]);
 }
+
+#[tokio::test]
+async fn a_user_asks_for_a_name_and_the_operator_does_not() {
+    let (filter, asked) = answering(Some(json!({"allow": false, "reason": "no links", "set": {"body": "x"}})));
+    let bench = Workbench::filtered(filter, true);
+    let name = json!({"action": "profile", "set": {"name": "https://x.test"}});
+    let answer = bench.run("alice", name).await;
+    assert_eq!(
+        (&answer["error"]["code"], &answer["error"]["reason"]),
+        (&json!("rejected"), &json!("no links")),
+        "{answer}"
+    );
+    let question = json!({"v": 1, "action": "profile", "user_id": "alice", "set": {"name": "https://x.test"}});
+    assert_eq!(*asked.lock().unwrap(), [question]);
+    assert!(bench.aws.rows("ConversationsTable").is_empty());
+    let set = json!({"op": "profile", "user_id": "alice", "set": {"name": "Alice"}});
+    assert!(bench.started().admin(set).await["result"]["version"].is_u64());
+    assert_eq!(count(&asked), 1);
+
+    let (filter, _) = answering(Some(json!({"allow": true, "set": {"body": "x"}})));
+    let bench = Workbench::filtered(filter, true);
+    bench.ok("alice", json!({"action": "profile", "set": {"name": "Alice", "data": null}})).await;
+}

@@ -212,15 +212,11 @@ impl InProcess {
         };
         let plain = || sealing(SendLimits::default());
         let connect = plain();
-        let with_profiles = |mut of: SendLimits| {
-            of.profiles = limits.profiles;
-            process(of)
-        };
         let of_blocks = SendLimits::new(Rate::UNLIMITED, first_messages, Duration::ZERO, 0);
         Self {
             send: sealing(write_limits()),
             drain: plain(),
-            read: with_profiles(of_blocks),
+            read: process(of_blocks),
             inbox: plain(),
             group: sealing(write_limits()),
             fanout: plain().actions,
@@ -235,7 +231,7 @@ impl InProcess {
             keys: of_keys(sealing(of_rates(sends, first_messages)), limits),
             media: of_media(objects, plain(), limits),
             notify: None,
-            admin: of_operators(with_profiles(of_rates(Rate::UNLIMITED, Rate::UNLIMITED)).actions),
+            admin: of_operators(sealing(of_rates(Rate::UNLIMITED, Rate::UNLIMITED)).actions),
             ingest: None,
             queue: None,
             filter: None,

@@ -1,11 +1,12 @@
 //! The functions on an AWS that counts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Rate;
 use serde_json::{Value, json};
 use testkit::cloud::Cloud;
-use testkit::{AwsCall, InProcess, Limits, ManualClock, message, stream};
+use testkit::{AwsCall, Filter, InProcess, Limits, ManualClock, message, stream};
 use wire::Timestamp;
 
 use crate::aws::{Aws, MeasuredCall, Pace, Units};
@@ -45,6 +46,13 @@ impl App {
     /// With push to phones.
     pub fn ringing() -> Self {
         Self::on(Aws::ringing(), &Limits::default())
+    }
+
+    /// With a filter of the team, which allows all messages.
+    pub fn filtered() -> Self {
+        let Self { aws, functions, said } = Self::new(None);
+        let filter: Filter = Arc::new(|_| Box::pin(async { Ok(json!({"allow": true})) }));
+        Self { aws, functions: functions.with_filter((filter, true)), said }
     }
 
     fn on(aws: Aws, limits: &Limits) -> Self {

@@ -79,6 +79,12 @@ pub(crate) async fn sending() -> Rows {
     app.ok("alice", next).await;
     let next = app.message("carol", "hi");
     rows.push(("send: recipient offline", app.cost([("alice", next)]).await));
+    let mut app = App::filtered();
+    app.online(&["alice", "bob"]).await;
+    let (conversation, seq) = app.say("alice", "bob", "hi").await;
+    app.ok("bob", up_to("read", &conversation, seq)).await;
+    let next = app.message("bob", "hi");
+    rows.push(("send: with a filter, apart from its invocation", app.cost([("alice", next)]).await));
     rows
 }
 

@@ -41,7 +41,8 @@ final class LocalServer: Sendable {
     }
 
     deinit {
-        process.terminate()
+        // A process of Foundation on Linux begins with SIGTERM blocked.
+        kill(process.processIdentifier, SIGKILL)
         try? FileManager.default.removeItem(at: folder)
     }
 

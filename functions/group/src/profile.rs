@@ -2,7 +2,7 @@
 
 use domain::Failure;
 use lambda::{Caller, Core, EventLine};
-use wire::{ProfileRequest, Reply, ServerEvent};
+use wire::{ProfileRequest, ProfileResult, ServerEvent};
 
 /// Stores the change, and notifies the user's other devices. Other users request the profile when they show it.
 pub(crate) async fn profile(
@@ -10,10 +10,10 @@ pub(crate) async fn profile(
     caller: &Caller,
     request: &ProfileRequest,
     line: &mut EventLine,
-) -> Result<Reply, Failure> {
+) -> Result<ProfileResult, Failure> {
     let result = core.actions.change_own_profile(&caller.user, &request.set).await?;
     let event = ServerEvent::Profile(result.clone());
     let delivered = core.actions.tell_own(&caller.user, event, Some(&caller.connection)).await;
     line.frames(delivered.iter().map(|to| to.frames));
-    Ok(result.into())
+    Ok(result)
 }
