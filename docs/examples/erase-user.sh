@@ -17,7 +17,7 @@
 # - For each row in the devices table, run `aws sns delete-endpoint --endpoint-arn` with its endpoint_arn, then delete
 #   the row. An endpoint keeps the phone's token without end.
 # - Delete the user's rows in the keys table, and the rows of the user's direct conversations in the epochs table.
-# - Keep the id outside of AWS, and erase again after you restore tables: backups have the text for 35 days.
+# - Keep the id outside of AWS, and erase again after you restore tables: backups have the text for `BackupDays` (35).
 #
 # What expires by itself: the rows of connections, idempotency, watchers and uploads, within days; the inbox stream with
 # previews, after 24 hours; your servers' messages in the queues, after 14 days; logs, after LogRetentionDays.

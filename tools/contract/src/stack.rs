@@ -242,8 +242,15 @@ fn table(entry: &Value) -> Value {
     if let Some(stream) = entry.get("stream") {
         set("StreamSpecification", stream.clone());
     }
-    let backup = entry.get("backup").cloned().unwrap_or(Value::Bool(true));
-    set("PointInTimeRecoverySpecification", map([("PointInTimeRecoveryEnabled", backup)]));
+    if let Some(class) = entry.get("class") {
+        set("TableClass", class.clone());
+    }
+    let backup = if entry.get("backup").is_none_or(|backup| backup.as_bool() != Some(false)) {
+        map([("PointInTimeRecoveryEnabled", true.into()), ("RecoveryPeriodInDays", reference("BackupDays"))])
+    } else {
+        map([("PointInTimeRecoveryEnabled", false.into())])
+    };
+    set("PointInTimeRecoverySpecification", backup);
     let bound = |condition: &str, parameter: &str| {
         tag("If", vec![condition.into(), reference(parameter), reference("AWS::NoValue")].into())
     };
