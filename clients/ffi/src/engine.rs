@@ -34,6 +34,9 @@ pub struct EngineSetup {
     /// Encrypts direct conversations from end to end. Needs a folder and `messages`.
     #[uniffi(default = None)]
     pub encrypted: Option<Encrypted>,
+    /// Views have the names of the users in them, if the server has profiles. The client requests them.
+    #[uniffi(default = false)]
+    pub names: bool,
 }
 
 /// The keys of a client with end-to-end encryption.
@@ -106,7 +109,7 @@ struct State {
     unwritten: Option<Step>,
     /// Outputs for the next result, whose writes are committed.
     outputs: Vec<EdgeOutput>,
-    /// Reads of the store, for the next turn of the core.
+    /// Reads of the store and what the setup says, for the next turn of the core.
     loaded: Vec<Input>,
     /// The store has been written since it was last tidied.
     is_untidy: bool,
@@ -121,7 +124,7 @@ impl Engine {
     /// `config`; `locked`: another engine has the folder; `newer`, `wrong_user`, `store`.
     #[uniffi::constructor]
     pub fn open(setup: EngineSetup) -> Result<Arc<Self>, Fault> {
-        let EngineSetup { folder, messages, user_id, seed, timing, saved, encrypted } = setup;
+        let EngineSetup { folder, messages, user_id, seed, timing, saved, encrypted, names } = setup;
         if encrypted.is_some() && (!messages || folder.is_none()) {
             return Err(Fault::new("config", "encryption needs a folder in which messages are kept".to_owned()));
         }
@@ -142,7 +145,8 @@ impl Engine {
         let outputs = outputs.into_iter().map(|event| EdgeOutput::Event { event }).collect();
         let core = Core::new(Setup { me, timing, keeper, saved: found, keyring }, seed);
         let is_untidy = store.is_some();
-        let state = State { core, store, unwritten: None, outputs, loaded: vec![], is_untidy, messages_max };
+        let loaded = names.then_some(Input::Names).into_iter().collect();
+        let state = State { core, store, unwritten: None, outputs, loaded, is_untidy, messages_max };
         Ok(Arc::new(Self { state: Mutex::new(state) }))
     }
 

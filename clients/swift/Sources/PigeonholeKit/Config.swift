@@ -17,13 +17,15 @@ public struct Config: Sendable {
     public var timing: [String: Duration]
     /// Encrypts direct conversations from end to end. Needs a folder and ``Keep/messages``.
     public var encrypted: Keys?
+    /// The snapshots of views have the names of the users in them, if the server has profiles.
+    public var names: Bool
 
     public init(
         url: URL, userID: String, folder: URL? = nil, keep: Keep = .messages, deviceID: String? = nil,
-        timing: [String: Duration] = [:], encrypted: Keys? = nil
+        timing: [String: Duration] = [:], encrypted: Keys? = nil, names: Bool = false
     ) {
         (self.url, self.userID, self.folder, self.keep) = (url, userID, folder, keep)
-        (self.deviceID, self.timing, self.encrypted) = (deviceID, timing, encrypted)
+        (self.deviceID, self.timing, self.encrypted, self.names) = (deviceID, timing, encrypted, names)
     }
 }
 

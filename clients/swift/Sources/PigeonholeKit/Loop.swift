@@ -65,7 +65,8 @@ actor Loop {
             seed: .random(in: 0 ... .max),
             timing: config.timing.mapValues { UInt64($0.milliseconds) },
             saved: nil,
-            encrypted: config.encrypted.map { Encrypted(seed: $0.export(), deviceId: deviceID) }))
+            encrypted: config.encrypted.map { Encrypted(seed: $0.export(), deviceId: deviceID) },
+            names: config.names))
     }
 
     /// Puts a call into the next turn. The result is complete when the server has replied.

@@ -43,6 +43,8 @@ public struct ListSnapshot: Decodable, Sendable, Hashable {
     public let rows: [ChatRow]
     /// The unread messages of all conversations that are not muted, for the app's badge.
     public let unread: Int
+    /// The known names of the users in the rows, by id, with ``Config/names``.
+    public let names: [String: String]
 }
 
 /// The view of a conversation at some time.
@@ -57,6 +59,8 @@ public struct Screen: Sendable, Hashable {
     /// ``MessagesView/newer()`` brings more: new messages are not among the items.
     public let hasNewer: Bool
     public let unread: Int
+    /// The known names of the users in the items, by id, with ``Config/names``.
+    public let names: [String: String]
 }
 
 extension Screen: Decodable {
@@ -70,13 +74,14 @@ extension Screen: Decodable {
         let conversationID: String
         let chat: ChatRow?
         let messages: Messages
+        let names: [String: String]
     }
 
     public init(from decoder: any Decoder) throws {
         let fields = try Fields(from: decoder)
         (conversationID, chat, items) = (fields.conversationID, fields.chat, fields.messages.items)
         (hasOlder, hasNewer) = (fields.messages.hasOlder, fields.messages.hasNewer)
-        unread = fields.messages.unread
+        (unread, names) = (fields.messages.unread, fields.names)
     }
 }
 
@@ -85,6 +90,8 @@ public struct RosterSnapshot: Decodable, Sendable, Hashable {
     public let conversationID: String
     /// The owner, the admins and then the others, each in the order of their ids.
     public let members: [MemberRow]
+    /// The known names of the members, by id, with ``Config/names``.
+    public let names: [String: String]
 }
 
 /// A view of the chat list. The view follows everything that happens, until ``close()`` or until nothing uses it or its

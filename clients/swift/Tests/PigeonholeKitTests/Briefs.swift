@@ -16,6 +16,7 @@ func expectShown(_ expected: JSON, _ shown: String) throws {
         case "rows": view.chats.map { .strings($0.rows.map(\.brief)) }
         case "items": view.messages.map { .strings($0.items.map(\.brief)) }
         case "unread": (view.chats?.unread ?? view.messages?.unread).map(JSON.int)
+        case "names": (view.chats?.names ?? view.messages?.names).map { .object($0.mapValues(JSON.string)) }
         case "has_older": view.messages.map { .bool($0.hasOlder) }
         case "has_newer": view.messages.map { .bool($0.hasNewer) }
         default: nil

@@ -54,7 +54,9 @@ final class Play {
         let timing = (scenario["timing"]?.object ?? [:]).compactMapValues(\.int).mapValues(UInt64.init)
         return try Engine.open(setup: EngineSetup(
             folder: folder.path(), messages: scenario["keep"]?.string == "messages", userId: "alice",
-            seed: .random(in: 0 ... .max), timing: timing, saved: saved?.text))
+            seed: .random(in: 0 ... .max), timing: timing, saved: saved?.text,
+            // The app says so before anything else.
+            names: (scenario["steps"]?.array ?? []).contains { $0["app"]?.string == "names" }))
     }
 
     func take(_ step: JSON) throws {
@@ -150,6 +152,7 @@ final class Play {
             return try turn()
         case "close": return try turn(.closing)
         case "wake": return try turn(.wake)
+        case "names": return
         default: break
         }
         guard let (does, fields) = what.object?.first else { throw Problem("there is no such step") }

@@ -97,6 +97,24 @@ struct ViewsTests {
         #expect(await alice.conversations().rows.first { _ in true } == nil)
     }
 
+    @Test("views have the names of users once the app wants them")
+    func names() async throws {
+        let alice = try await server.open("alice", .messages)
+        var config = server.config("bob", .messages)
+        config.names = true
+        let bob = try await Pigeonhole(config) { [server] _ in try await server.token("bob") }
+        try await alice.setProfile(["name": "Alice"])
+        try await alice.direct("bob").send("hi").stored()
+        let list = bob.conversations()
+        _ = try await list.snapshots.until { $0.names == ["alice": "Alice"] }
+        let messages = try bob.direct("alice").messages()
+        _ = try await messages.screens.until { $0.names["alice"] == "Alice" }
+        let own = alice.conversations()
+        #expect(try await own.snapshots.until { !$0.rows.isEmpty }.names.isEmpty)
+        await alice.close()
+        await bob.close()
+    }
+
     @Test("without a network, list, conversations, drafts and search come from the store")
     func offline() async throws {
         let alice = try await server.open("alice", .messages)

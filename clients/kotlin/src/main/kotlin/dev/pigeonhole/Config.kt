@@ -24,6 +24,8 @@ public class Config(
     public val timing: Map<String, Duration> = emptyMap(),
     /** Encrypts direct conversations and new groups from end to end. Needs a folder and [Keep.MESSAGES]. */
     public val encrypted: Keys? = null,
+    /** The snapshots of views have the names of the users in them, if the server has profiles. */
+    public val names: Boolean = false,
 )
 
 /**

@@ -383,7 +383,7 @@ public class Pigeonhole private constructor(
                     val messages = config.keep == Keep.MESSAGES
                     val folder = config.folder?.absolutePath
                     val encrypted = config.encrypted?.let { Encrypted(it.export(), deviceId) }
-                    Engine.open(EngineSetup(folder, messages, config.userId, Random.nextULong(), timing, null, encrypted))
+                    Engine.open(EngineSetup(folder, messages, config.userId, Random.nextULong(), timing, null, encrypted, config.names))
                 }
                 val scope = CoroutineScope(SupervisorJob() + Dispatchers.IO)
                 val loop = public { Loop(engine, config, deviceId, http, scope, token) }

@@ -48,6 +48,8 @@ public data class ListSnapshot(
     val rows: List<ChatRow>,
     /** The unread messages of all conversations that are not muted, for the app's badge. */
     val unread: Long,
+    /** The known names of the users in the rows, by id, with [Config.names]. */
+    val names: Map<String, String>,
 )
 
 /** The view of a conversation at some time. */
@@ -62,6 +64,8 @@ public data class Screen(
     /** [MessagesView.newer] brings more: new messages are not among the items. */
     val hasNewer: Boolean,
     val unread: Long,
+    /** The known names of the users in the items, by id, with [Config.names]. */
+    val names: Map<String, String>,
 )
 
 /** The members of a group or channel at some time. */
@@ -69,6 +73,8 @@ public data class RosterSnapshot(
     val conversationId: String,
     /** The owner, the admins and then the others, each in the order of their ids. */
     val members: List<MemberRow>,
+    /** The known names of the members, by id, with [Config.names]. */
+    val names: Map<String, String>,
 )
 
 /**
@@ -124,7 +130,7 @@ public class ChatList internal constructor(loop: Loop, @Volatile private var fil
 
     override fun read(shown: JsonObject): ListSnapshot {
         val list = shown.getValue("chats").jsonObject
-        return ListSnapshot(drawn.all(list.getValue("rows") as JsonArray), list.number("unread"))
+        return ListSnapshot(drawn.all(list.getValue("rows") as JsonArray), list.number("unread"), list.names())
     }
 
     override fun list(shown: ListSnapshot) {
@@ -184,6 +190,7 @@ public class MessagesView internal constructor(
             messages.word("has_older").toBoolean(),
             messages.word("has_newer").toBoolean(),
             messages.number("unread"),
+            screen.names(),
         )
     }
 
@@ -207,6 +214,7 @@ public class RosterView internal constructor(loop: Loop, private val id: String)
         return RosterSnapshot(
             roster.word("conversation_id").orEmpty(),
             drawn.all(roster.getValue("members") as JsonArray),
+            roster.names(),
         )
     }
 
@@ -222,6 +230,8 @@ private fun At.form(): JsonElement = when (this) {
 }
 
 private fun JsonObject.number(name: String): Long = word(name)?.toLong() ?: 0
+
+private fun JsonObject.names(): Map<String, String> = json.decodeFromJsonElement(getValue("names"))
 
 /** Reads the things with keys that have changed. All others are the same objects as before, which Compose skips. */
 internal class Drawn<T>(private val key: String = "key", private val read: (JsonObject) -> T) {

@@ -15,12 +15,14 @@ import kotlinx.serialization.json.jsonObject
 /** The types of the client have all that a view shows. */
 internal fun assertShown(expected: JsonObject, shown: JsonObject, place: String) {
     val list = shown["chats"]?.jsonObject
-    val view = list ?: shown.getValue("messages").jsonObject.getValue("messages").jsonObject
+    val screen = list ?: shown.getValue("messages").jsonObject
+    val view = list ?: screen.getValue("messages").jsonObject
     for ((name, value) in expected - "view") {
         val found = when (name) {
             "rows" -> briefs(view.getValue("rows")) { brief(json.decodeFromJsonElement<ChatRow>(it)) }
             "items" -> briefs(view.getValue("items")) { brief(itemOf(it)) }
             "unread", "has_older", "has_newer" -> view.getValue(name)
+            "names" -> screen.getValue(name)
             else -> fail("$place: the view has no $name")
         }
         assertEquals(value, found, "$place: $name")

@@ -17,12 +17,12 @@ import org.junit.jupiter.api.TestFactory
 
 /** The scripts of the session. */
 private val FILES = listOf(
-    "catching-up", "changing", "channels", "connecting", "data", "fuse", "groups", "media", "receiving", "registering",
+    "catching-up", "changing", "channels", "connecting", "data", "fuse", "groups", "media", "names", "receiving", "registering",
     "replacing", "sending", "services", "settings", "store",
 )
 
-/** `ModelTest` and `TimelineTest` play the first two. The library does not export the names of users. */
-private val OTHERS = listOf("chat", "timeline", "names")
+/** `ModelTest` and `TimelineTest` play these. */
+private val OTHERS = listOf("chat", "timeline")
 
 private val CAUGHT_UP = listOf(
     """{"dials": {"need": "connect"}}""",

@@ -35,8 +35,8 @@ internal class LocalServer : AutoCloseable {
         return json.parseToJsonElement(page).jsonObject.getValue("token").jsonPrimitive.content
     }
 
-    fun config(user: String, keep: Keep, address: String = url, keys: Keys? = null) =
-        Config(address, user, File(folder, user), keep, timing = mapOf("ack_every" to 100.milliseconds), encrypted = keys)
+    fun config(user: String, keep: Keep, address: String = url, keys: Keys? = null, names: Boolean = false) =
+        Config(address, user, File(folder, user), keep, timing = mapOf("ack_every" to 100.milliseconds), encrypted = keys, names = names)
 
     suspend fun open(user: String, keep: Keep, keys: Keys? = null): Pigeonhole =
         Pigeonhole.open(config(user, keep, keys = keys)) { token(user) }

@@ -65,8 +65,10 @@ internal class Play(private val scenario: JsonObject) : AutoCloseable {
     }
 
     private fun open(saved: JsonElement?): Engine {
+        // The app says so before anything else.
+        val names = scenario["steps"]?.jsonArray.orEmpty().any { (it as? JsonObject)?.word("app") == "names" }
         val timing = scenario["timing"]?.jsonObject.orEmpty().mapValues { it.value.jsonPrimitive.content.toULong() }
-        return Engine.open(EngineSetup(folder.path, scenario.word("keep") == "messages", "alice", Random.nextULong(), timing, saved?.toString()))
+        return Engine.open(EngineSetup(folder.path, scenario.word("keep") == "messages", "alice", Random.nextULong(), timing, saved?.toString(), names = names))
     }
 
     fun take(step: JsonObject) {
@@ -158,6 +160,7 @@ internal class Play(private val scenario: JsonObject) : AutoCloseable {
                 }
                 "close" -> turn(EdgeInput.Closing)
                 "wake" -> turn(EdgeInput.Wake)
+                "names" -> {}
                 else -> fail("there is no such step: $what")
             }
             return

@@ -83,6 +83,21 @@ class ViewsTest {
     }
 
     @Test
+    fun `views have the names of users once the app wants them`() = test { server ->
+        val alice = server.open("alice", Keep.MESSAGES)
+        val bob = Pigeonhole.open(server.config("bob", Keep.MESSAGES, names = true)) { server.token("bob") }
+        alice.setProfile(buildJsonObject { put("name", "Alice") })
+        alice.direct("bob").send("hi").stored()
+        bob.conversations().until { it.names == mapOf("alice" to "Alice") }
+        bob.direct("alice").messages().until { it.names["alice"] == "Alice" }
+        assertEquals(emptyMap(), alice.conversations().until { it.rows.isNotEmpty() }.names)
+        val group = alice.createGroup("Trip", listOf("bob")).stored().conversationId
+        bob.conversation(group).roster().until { it.names["alice"] == "Alice" }
+        alice.close()
+        bob.close()
+    }
+
+    @Test
     fun `a group of encrypted clients has a lock, and its members read it`() = test { server ->
         val alice = server.open("alice", Keep.MESSAGES, Keys.generate())
         val bob = server.open("bob", Keep.MESSAGES, Keys.generate())
