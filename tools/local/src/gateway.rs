@@ -133,6 +133,10 @@ impl Gateway {
             )
             .nest_service("/docs", demo::docs(docs))
             .fallback_service(demo::site(demo));
+        let router = match &self.admin {
+            Some(admin) => router.route(&send_hook::path_of(admin), post(developer::invoke_admin)),
+            None => router,
+        };
         let (sns, sqs) = (Arc::clone(&self.sns).router(), sqs::router(self.queues.clone()));
         let hook = self.send_hook.clone().map(send_hook::router).unwrap_or_default();
         router

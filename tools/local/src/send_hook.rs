@@ -24,10 +24,14 @@ struct SendHook {
     url: String,
 }
 
+/// The path at which the SDKs invoke a function of this name.
+pub(crate) fn path_of(function: &str) -> String {
+    format!("{PATH}/2015-03-31/functions/{function}/invocations")
+}
+
 pub(crate) fn router(url: String) -> Router {
     let client = Client::builder(TokioExecutor::new()).build_http();
-    let path = format!("{PATH}/2015-03-31/functions/{{name}}/invocations");
-    Router::new().route(&path, post(invoke)).with_state(SendHook { client, url })
+    Router::new().route(&path_of("{name}"), post(invoke)).with_state(SendHook { client, url })
 }
 
 /// Posts the question to the URL. Its answer, unless with a status of 2xx, is a failure of the function.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::http::header::ACCESS_CONTROL_ALLOW_ORIGIN;
@@ -59,6 +60,20 @@ pub(super) async fn admin(State(gateway): State<Arc<Gateway>>, Json(request): Js
     match gateway.invoke(function, &request).await {
         Ok(answer) => ([("content-type", "application/json")], answer).into_response(),
         Err(_) => refuse(StatusCode::BAD_GATEWAY, "the function failed; its log says why"),
+    }
+}
+
+/// Invokes it for an SDK of Lambda: <https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html>
+pub(super) async fn invoke_admin(State(gateway): State<Arc<Gateway>>, request: Bytes) -> Response {
+    let (Some(function), Ok(request)) = (&gateway.admin, serde_json::from_slice::<Value>(&request)) else {
+        return refuse(StatusCode::BAD_REQUEST, "the payload is no JSON");
+    };
+    match gateway.invoke(function, &request).await {
+        Ok(answer) => answer.into_response(),
+        Err(error) => {
+            let failure = json!({ "errorType": "Admin", "errorMessage": error.to_string() });
+            ([("x-amz-function-error", "Unhandled")], failure.to_string()).into_response()
+        }
     }
 }
 
