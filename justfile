@@ -85,7 +85,7 @@ api:
 # Pin the newest versions of the Python tools, with their hashes: after a change of an .in file
 pins: tools
     {{pip}} --requirement tools/scripts/pins.txt
-    for pins in scripts/requirements scripts/cargo-lambda scripts/node scripts/samples scripts/aws scripts/docs scripts/pins ministack/requirements; do \
+    for pins in scripts/requirements scripts/cargo-lambda scripts/node scripts/python scripts/samples scripts/aws scripts/docs scripts/pins ministack/requirements; do \
         .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
             --custom-compile-command "just pins" tools/$pins.in --output-file tools/$pins.txt || exit 1; \
     done
@@ -93,12 +93,13 @@ pins: tools
 [private]
 format: tools
     cargo fmt --all --check
-    ruff format --check tools
+    ruff format --check tools clients/server-python
     typos
 
 [private]
 lints: tools
-    ruff check tools
+    ruff check tools clients/server-python
+    python tools/scripts/server_types.py --check
     python tools/scripts/mutants.py --check
     python tools/scripts/rooms.py
     python tools/scripts/alarms.py --check
@@ -110,6 +111,10 @@ lints: tools
 clippy:
     @# Not --all-targets, which checks every library twice, also those that have no tests.
     cargo clippy --locked --workspace --lib --bins --tests --test hostile --test soak_clients --test soak_sealed --examples -- -D warnings
+
+# Write the types of the server SDKs, from docs/contract/
+server-types:
+    python3 tools/scripts/server_types.py
 
 # Count what keeps the tree readable, beside the ceilings of tools/house.toml
 house:
@@ -132,11 +137,13 @@ test:
 demo:
     cd apps/demo && {{npm_ci}} && npm run build
 
-# The contract by AsyncAPI's validation, checks and tests of the web client, the React hooks and the demo
+# The contract by AsyncAPI's validation, checks and tests of the web client, the React hooks, the server SDKs and the demo
 web-check: node
-    python tools/scripts/advisories.py npm clients/web clients/react apps/demo
+    python tools/scripts/advisories.py npm clients/web clients/react clients/server-node apps/demo
     cd clients/web && npm run contract && npm run check && npm test && npm run pack-check
     cd clients/react && npm run check && npm test
+    cd clients/server-node && npm run check && npm test
+    cd clients/server-python && PYTHONPATH=src ../../.venv/bin/python -m unittest discover --quiet --start-directory tests
     cd apps/demo && npm run check && npm test && npm run build
 
 # Play random scripts of the Rust core's chat model in TypeScript, which must show the same: `just twins 2000 7`
@@ -187,13 +194,20 @@ kotlin-programs: kotlin-library
         -Dmdep.outputFile={{justfile_directory()}}/target/kotlin/classpath
 
 # Build the packages as their registries take them, into target/packages, and publish nothing. Needs Maven and JDK 17
-pack: pack-npm
+pack: pack-npm pack-python
     python3 tools/scripts/pack.py
 
-# Build the packages for npm alone: the web client, the React hooks, and the local server for this machine
+# Build the packages for npm alone: the web client, the React hooks, the server SDK, and the local server for this machine
 pack-npm: node
     python tools/scripts/wasm.py
     python3 tools/scripts/npm.py
+
+# Build the package for PyPI alone: the server SDK
+pack-python: tools
+    {{pip}} --requirement tools/scripts/python.txt
+    rm -rf target/packages/python
+    .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+        --wheel-dir target/packages/python clients/server-python
 
 # Build the Swift client with its library and bindings, and run its tests. Without Swift, makes a Debian with it, as root
 swift: tools
@@ -205,7 +219,7 @@ swift-chat *ARGS: tools
 
 # Follow the quickstarts in empty folders, from what `just pack` built
 quickstarts: tools
-    python3 tools/scripts/quickstart.py clients/web/README.md clients/kotlin/README.md
+    python3 tools/scripts/quickstart.py clients/web/README.md clients/kotlin/README.md clients/server-node/README.md clients/server-python/README.md
     python tools/scripts/swift.py quickstart
 
 # Shrink and rename the app of the Kotlin quickstart with ProGuard, by the rules in the jars, and run it
@@ -219,6 +233,7 @@ node: tools
     npm --version >/dev/null 2>&1 || {{pip}} --requirement tools/scripts/node.txt
     cd clients/web && {{npm_ci}}
     cd clients/react && {{npm_ci}}
+    cd clients/server-node && {{npm_ci}}
     cd apps/demo && {{npm_ci}}
 
 # Install Debian's Chromium, unless CHROMIUM names another browser like it
@@ -283,7 +298,7 @@ mutants *PATTERN: tools
 # Fail where a dependency has a known vulnerability, and where the databases of them are unreachable
 advisories: tools
     python tools/scripts/advisories.py --strict cargo
-    python tools/scripts/advisories.py --strict npm clients/web clients/web/reference clients/react apps/demo docs/examples
+    python tools/scripts/advisories.py --strict npm clients/web clients/web/reference clients/react clients/server-node apps/demo docs/examples
 
 # Every check that takes too long for the gate, each night with another seed. A part that fails ends no other part: hours
 nightly:
@@ -299,7 +314,7 @@ nightly:
 # Format the code
 fmt: tools
     cargo fmt --all
-    ruff format tools
+    ruff format tools clients/server-python
 
 # Build the functions for AWS, and show the size of each function's zip
 package: tools
@@ -359,6 +374,7 @@ publish user text service="@shop":
 
 # The SDKs of docs/examples, which a test runs against the local server
 examples: tools node
+    cd clients/server-node && npm run build
     cd docs/examples && {{npm_ci}}
 
 # Trace a message by its log lines, of the local server or of a stack (see docs/operating.md): `just trace dm_… 42 STACK`

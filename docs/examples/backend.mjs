@@ -2,22 +2,14 @@
 //
 // QUEUE_URL is the stack's output BackendQueueUrl. docs/backend.md has the environment for `cargo run`.
 
-import { SQSClient, SendMessageCommand } from "@aws-sdk/client-sqs";
+import { SQS } from "@aws-sdk/client-sqs";
+import { Queue } from "@pigeonhole/server";
 
-const sqs = new SQSClient({});
+const queue = new Queue(new SQS({}), process.env.QUEUE_URL, "@orders");
+const [user, text] = process.argv.slice(2);
 
 // After a crash or a lost reply, call this again: the same id is the same message.
-export async function tell(user, messageId, text, service = "@orders") {
-  const message = { to: user, from: service, client_msg_id: messageId, kind: "text", body: text };
-  await sqs.send(
-    new SendMessageCommand({
-      QueueUrl: process.env.QUEUE_URL,
-      MessageGroupId: user,
-      MessageDeduplicationId: messageId,
-      MessageBody: JSON.stringify(message),
-    }),
-  );
+const left = await queue.publish({ to: user, client_msg_id: "order-1234-delivered", body: text });
+if (left.length > 0) {
+  throw new Error(`not queued: ${left[0].reason}`);
 }
-
-const [user, text] = process.argv.slice(2);
-await tell(user, "order-1234-delivered", text);

@@ -233,10 +233,13 @@ async fn the_examples_reach_a_user() {
             .envs([("AWS_ACCESS_KEY_ID", "any"), ("AWS_SECRET_ACCESS_KEY", "any"), ("AWS_REGION", "us-east-1")])
             .envs([("AWS_DEFAULT_REGION", "us-east-1"), ("AWS_ENDPOINT_URL_SQS", &format!("{http}/sqs"))])
             .envs([("QUEUE_URL", &*queue_url), ("PIGEONHOLE_LOCAL", &http)])
+            .envs([("ADMIN_FUNCTION", "AdminFunction"), ("AWS_ENDPOINT_URL_LAMBDA", &format!("{http}/lambda"))])
+            .env("PYTHONPATH", "clients/server-python/src")
             .output()
             .await
             .unwrap();
         assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        String::from_utf8(ended.stdout).unwrap()
     };
     run(".venv/bin/python", &["docs/examples/backend.py", "bob", "shipped"]).await;
     settled(queue(&server)).await;
@@ -247,6 +250,16 @@ async fn the_examples_reach_a_user() {
     let numbered = (1..=12).map(|number| format!("shipped ({number})"));
     let expected: Vec<String> = ["shipped".to_owned()].into_iter().chain(numbered).collect();
     assert_eq!(told(&server, "bob").await, [&expected[..], &["delivered".to_owned(), "thanks".to_owned()]].concat());
+    // By the function: the group's entries are its begin, an addition, a message, a restriction, a removal and a delete.
+    for (program, script, number) in
+        [(".venv/bin/python", "docs/examples/support.py", "7"), ("node", "docs/examples/support.mjs", "8")]
+    {
+        let printed: Value = serde_json::from_str(&run(program, &[script, "bob", number]).await).unwrap();
+        assert_eq!(printed, json!([1, ["carol"], 3, true, 6, "id_reused"]), "{script}");
+    }
+    let groups = server.phone("bob").await.inbox().await;
+    let titles: Vec<_> = groups.iter().filter_map(|row| row["title"].as_str()).collect();
+    assert_eq!(titles, ["Case 8", "Case 7"]);
     // What SQS's own SDK asks for of the dead letters.
     run(".venv/bin/python", &["-c", DEAD_LETTERS]).await;
 }

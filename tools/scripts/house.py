@@ -27,7 +27,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CEILINGS = ROOT / "tools/house.toml"
 # Files that a tool writes, and versions that tools resolve.
 GENERATED = re.compile(
-    r"clients/web/src/frames\.ts|template\.yaml|docs/(contract|images)/.*|docs/api\.md|docs/.*\.csv|events/.*\.json"
+    r"clients/web/src/frames\.ts|clients/server-(node|python)/src/(pigeonhole_server/)?types\.(ts|py)|template\.yaml"
+    r"|docs/(contract|images)/.*|docs/api\.md|docs/.*\.csv|events/.*\.json"
     r"|(.*/)?(Cargo\.lock|package-lock\.json)|tools/\w+/[\w-]+\.txt"
 )
 TESTS = re.compile(

@@ -1,6 +1,7 @@
 """Builds the npm packages into target/packages/npm, and publishes nothing.
 
 - `@pigeonhole/client`, the client for browsers, React Native and Node, and `@pigeonhole/react`, its hooks
+- `@pigeonhole/server`, the SDK for servers
 - `@pigeonhole/local`, which starts the local server, and the program for the platform of this machine
 
 The script installs the packages into an empty folder. There a bundler builds the clients, and the server starts. A size
@@ -33,7 +34,11 @@ LAUNCHER = ROOT / "tools/pigeonhole/npm"
 PROGRAM = "pigeonhole.exe" if os.name == "nt" else "pigeonhole"
 PROGRAM_PACKED_BYTES_MAX = 30_000_000
 # By package: its folder, and the most bytes that its exports have in a bundle, compressed, without its peers.
-CLIENTS = {"@pigeonhole/client": ("clients/web", 54_400), "@pigeonhole/react": ("clients/react", 3_000)}
+CLIENTS = {
+    "@pigeonhole/client": ("clients/web", 54_400),
+    "@pigeonhole/react": ("clients/react", 3_000),
+    "@pigeonhole/server": ("clients/server-node", 3_500),
+}
 # The most bytes that an app with `open` alone loads, compressed. The encryption is not among them, and media are.
 OPEN_BYTES_MAX = 53_200
 FIRST_LINE_S_MAX = 2

@@ -18,6 +18,7 @@ MAY = {
     "functions": {"crates"},
     "clients": {"crates/wire", "clients/core", "clients/sealing", "clients/store", "clients/web"},
     "apps": {"clients"},
+    "docs": {"clients"},
     "tools": {"crates", "functions", "clients", "tools", KIT},
     "tests": {"crates", "functions", "clients", "apps", "tools", "tests", KIT},
     KIT: {"crates", "functions", "clients", "tools"},
