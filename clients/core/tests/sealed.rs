@@ -1051,6 +1051,31 @@ fn an_edit_is_sealed_and_holds() {
     }
 }
 
+/// The server can't see that the text is another user's, so each client checks it.
+#[test]
+fn an_edit_of_another_users_text_changes_nothing() {
+    let mut world = World::new(6);
+    let (alice, bob) = two();
+    world.devices = vec![Device::new("alice", "phone", &alice), Device::new("bob", "phone", &bob)];
+    world.settle();
+    world.write(0);
+    world.settle();
+    let seq = world.devices[1].texts()[0].0;
+    for text in ["canary-of-alice", "canary-of-bob"] {
+        let (at, id) = if text.ends_with("bob") { (1, "e2") } else { (0, "e1") };
+        let client_msg_id = ClientMsgId::parse(id).unwrap();
+        let request = EditRequest { conversation_id: chat(), seq, client_msg_id, body: text.to_owned(), data: None };
+        world.keep(at, id, Outgoing::Request(request.into()));
+        world.settle();
+        let stored = world.server.log.last().unwrap();
+        assert_eq!((stored.silent, stored.client_msg_id.as_ref().unwrap().as_str()), (true, id));
+        for device in &world.devices {
+            assert_eq!(device.texts(), [(seq, "canary-of-alice".to_owned())], "{}", device.user);
+            assert_eq!(device.unreadable, []);
+        }
+    }
+}
+
 #[test]
 fn own_kinds_and_data_are_sealed_and_an_edit_that_names_none_keeps_them() {
     let mut world = World::new(5);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use pigeonhole_sealing::{Envelope, Identity, Keyring, Lock, Notice, Readiness, RequestKey, Shown, Why, is_frank};
 use town::{Client, DAY_MS, NOW_MS, Pair, conversation, user};
-use wire::{Action, ClientMsgId, DeviceId, Kind, Message};
+use wire::{Action, Bytes, ClientMsgId, DeviceId, Kind, Message};
 
 const HOUR_MS: u64 = DAY_MS / 24;
 
@@ -384,14 +384,23 @@ fn a_note_to_oneself_needs_no_other_device() {
 }
 
 #[test]
-fn a_message_whose_entry_lacks_the_digest_for_a_report_is_not_shown() {
+fn a_message_without_the_digest_for_a_report_or_with_a_false_or_copied_one_is_not_shown() {
     let mut pair = Pair::friends();
     pair.settle();
     pair.alice.keyring.set_franking(true);
     pair.alice_says("hi");
     let entry = Message { frank: None, ..pair.server.log.last().unwrap().clone() };
     assert_eq!(pair.bob.keyring.take(&entry, pair.now_ms).shown, Shown::Unreadable(Why::Broken));
+    let of_another = pair.server.log.last().unwrap().frank.clone();
+    for digest in [of_another.clone(), Some(Bytes::from(vec![0; 32]).into())] {
+        pair.alice_says("hi");
+        let entry = Message { frank: digest, ..pair.server.log.last().unwrap().clone() };
+        assert_eq!(pair.bob.keyring.take(&entry, pair.now_ms).shown, Shown::Unreadable(Why::Broken));
+    }
     pair.alice.keyring.set_franking(false);
+    pair.alice_says("hello");
+    let entry = Message { frank: of_another, ..pair.server.log.last().unwrap().clone() };
+    assert_eq!(pair.bob.keyring.take(&entry, pair.now_ms).shown, Shown::Unreadable(Why::Broken));
     pair.alice_says("hello");
     let entry = pair.server.log.last().unwrap();
     let shown = pair.bob.keyring.take(entry, pair.now_ms).shown;

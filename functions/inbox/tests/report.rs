@@ -207,6 +207,16 @@ async fn what_a_sealed_message_says_is_proved() {
     assert_eq!((&copy["sender_id"], &copy["seq"], &copy["verified"]), (&json!("alice"), &json!(2), &json!(true)));
     assert_eq!(copy["plaintext"], BASE64.encode(plaintext));
     assert!(copy.get("body").is_none(), "the bytes say nothing: {copy}");
+    // A digest proves the row that has it: a user who copies another's accuses themselves.
+    let copied = json!({
+        "action": "send", "conversation_id": id, "client_msg_id": "m2", "kind": "sealed", "epoch": 1, "body": part,
+        "frank": frank(&key, plaintext),
+    });
+    let seq = bench.ok("bob", copied).await["seq"].clone();
+    let opened = json!([{"seq": seq, "key": BASE64.encode(&key), "plaintext": BASE64.encode(plaintext)}]);
+    bench.ok("alice", with(report(id, &[seq.as_u64().unwrap()]), "opened", opened)).await;
+    let accused: Vec<_> = reports(&bench).await.into_iter().filter(|report| report["reporter_id"] == "alice").collect();
+    assert_eq!(accused[0]["messages"][0]["sender_id"], "bob");
     // The birth has no digest.
     let of_birth = json!([{"seq": 1, "key": BASE64.encode(&key), "plaintext": "e30="}]);
     assert_eq!(bench.refused("bob", with(report(id, &[1]), "opened", of_birth)).await, "gone");
