@@ -15,7 +15,7 @@ use crate::report;
 /// Returns all operations with their costs.
 pub async fn table() -> String {
     // On the heap: all in one are too large for a test's stack.
-    let parts: [Pin<Box<dyn Future<Output = Rows>>>; 16] = [
+    let parts: [Pin<Box<dyn Future<Output = Rows>>>; 17] = [
         Box::pin(sending()),
         Box::pin(limiting()),
         Box::pin(marking()),
@@ -32,6 +32,7 @@ pub async fn table() -> String {
         Box::pin(sealing()),
         Box::pin(sealing_files()),
         Box::pin(sealing_groups()),
+        Box::pin(sealing_by_files()),
     ];
     let (bar, mut rows) = (report::progress(parts.len()), Rows::new());
     for part in parts {
@@ -678,4 +679,37 @@ async fn sealing_groups() -> Rows {
         }
     }
     rows
+}
+
+/// A group of a hundred devices, whose tree and Welcome leave as files. The length of a file costs no units.
+async fn sealing_by_files() -> Rows {
+    let (app, group) = group_of(100).await;
+    let announce = json!({
+        "action": "upload", "conversation_id": group, "kind": "sealed", "bytes": 2,
+        "sha256": "j0NDRmSPa5bfid2pAcUXaxCm2Dlh3TwayItZstwyeqQ=",
+    });
+    let file = async || {
+        let place = app.ok("alice", announce.clone()).await;
+        app.aws.with_cloud(|cloud| cloud.s3.put(place["url"].as_str().unwrap_or_default(), &place["headers"], b"hi"));
+        app.ok("alice", json!({"action": "uploaded", "media_id": place["media_id"]})).await;
+        json!({"media_id": place["media_id"]})
+    };
+    let act = async |action: &str, id: &str, epoch: u64, more: Value| {
+        let keys = json!({"epoch": epoch, "group_info": bytes(600), "tree": file().await});
+        app.cost_at("alice", "pixel", in_group(&group, action, id, &with(keys, more))).await
+    };
+    let welcome = json!({"welcome": file().await});
+    let born = act("commit", "b1", 0, welcome).await;
+    let _ = app.fanout().await;
+    let update = act("commit", "c1", 1, json!({"commit": bytes(8_800)})).await;
+    let adds = json!({"members": ["dave"], "commit": bytes(900), "welcome": bytes(489)});
+    let added = act("add", "n1", 2, adds).await;
+    let removal = json!({"user_id": "dave", "commit": bytes(8_800)});
+    let removed = act("remove", "x1", 3, removal).await;
+    vec![
+        ("commit: birth, in a group of 100, of 100 devices by two files", born),
+        ("commit: new keys, of 100 devices, the tree by a file", update),
+        ("add: with a commit, of 100 devices, the tree by a file", added),
+        ("remove: with a commit, of 100 devices, the tree by a file", removed),
+    ]
 }
