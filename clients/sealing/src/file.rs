@@ -340,6 +340,9 @@ mod tests {
     fn a_segment_is_sealed_at_its_own_place_only() {
         let cipher = FileCipher::new(&key(), SEGMENT_BYTES + 5).unwrap();
         assert_eq!(cipher.segments(), 2);
+        let longer = FileCipher::new(&key(), 300).unwrap().seal(0, vec![0; 300]).unwrap();
+        assert!(FileCipher::new(&key(), 5).unwrap().open(0, longer).is_err(), "of another length, with the same key");
+        assert!(FileCipher::new(&key(), MEDIA_BYTES_MAX).is_err(), "longer than an upload");
         assert!(cipher.seal(0, vec![0; 5]).is_err());
         assert!(cipher.seal(1, vec![0; 6]).is_err());
         assert!(cipher.seal(2, Vec::new()).is_err());

@@ -630,8 +630,8 @@ fn a_welcome_of_another_place_is_refused() {
 fn a_birth_with_a_stranger_or_a_later_epoch_is_refused() {
     // A crook begins a group, and adds a stranger, or makes more commits before the server gets the birth.
     let ways = Ways { tree_in_welcome: false, ..Ways::default() };
-    for wrong in ["", "stranger", "two identities", "late", "tree", "extensions"] {
-        let world = World::direct(1, 1);
+    for wrong in ["", "stranger", "two identities", "late", "tree", "extensions", "two identities in a group"] {
+        let world = if wrong.ends_with("group") { World::group(2, 1) } else { World::direct(1, 1) };
         let ways = Ways { tree_in_welcome: wrong == "tree", ..ways.clone() };
         let crook = crook::client(&world.phones[0].device, InMemoryKeyPackageStorage::new(), &ways);
         let none = ExtensionList::new;
@@ -652,7 +652,7 @@ fn a_birth_with_a_stranger_or_a_later_epoch_is_refused() {
         builder = builder.add_member(message(&world.phones[1].packages[0].0)).unwrap();
         let extra = match wrong {
             "stranger" => Some(identity("mallory")),
-            "two identities" => Some(identity("alice")),
+            "two identities" | "two identities in a group" => Some(identity(world.phones[0].member().user.as_str())),
             _ => None,
         };
         if let Some(extra) = extra {
@@ -662,9 +662,9 @@ fn a_birth_with_a_stranger_or_a_later_epoch_is_refused() {
         group.apply_pending_commit().unwrap();
         let tree = group.export_tree().to_bytes().unwrap();
         let welcome = built.welcome_messages()[0].to_bytes().unwrap();
-        let (phone, alice) = (&world.phones[1], user("alice"));
+        let (phone, author) = (&world.phones[1], &world.phones[0].member().user);
         let private: Vec<_> = phone.packages.iter().map(|(_, name, key)| (name.clone(), key.clone())).collect();
-        let entry = Entry { conversation: &world.conversation, sender_id: &alice, client_msg_id: None, epoch: 7 };
+        let entry = Entry { conversation: &world.conversation, sender_id: author, client_msg_id: None, epoch: 7 };
         let joined = phone.device.join_by_welcome(entry, true, &welcome, &tree, &private);
         assert_eq!(joined.is_ok(), wrong.is_empty(), "{wrong}");
     }
