@@ -1,13 +1,14 @@
 """Checks the tests: breaks one rule of the code at a time, and expects that a test fails.
 
-    mutants.py [PATTERN]   runs every mutant, or those with PATTERN in their name or file.
+    mutants.py [PATTERN]   runs every mutant, or those with PATTERN in their name or file. `clients/` runs those of the
+                           clients, in minutes.
 
     mutants.py --check     only checks that every mutation of tests/mutations.toml still fits the code.
 
-Some mutants are listed in tests/mutations.toml; `cargo mutants` makes others of the store and the functions. Another
-mutant drops each clause of each condition that the tests write with. The embedded database then takes the write as if
-the clause held (tests/kit/src/conditions.rs). If no test writes with a condition, `cargo mutants` finds the function
-that no test runs.
+Some mutants are listed in tests/mutations.toml; `cargo mutants` makes others of the store and the functions. Each
+`ensure` of the encryption has a mutant that continues when the check fails. Another mutant drops each clause of each
+condition that the tests write with. The embedded database then takes the write as if the clause held
+(tests/kit/src/conditions.rs). If no test writes with a condition, `cargo mutants` finds the function that no test runs.
 
 All are built in a copy of the tree with its own target folder, most of them together (switched.py). Each ends at the
 first test that fails. A full run takes hours. target/mutants/results.json keeps each result until the mutated file
@@ -90,6 +91,15 @@ SUITES = {
     "handlers": handlers(HANDLERS),
     "explorer": (["--workspace", "--test", "explorer"], ["--nocapture"], 300),
     "e2e": (["--workspace", "--test", "e2e"], [], 300),
+    "core": (["--package", "pigeonhole-core", "--lib", "--test", "sealed"], [], 300),
+    "sealing": (["--package", "pigeonhole-sealing", "--lib", "--tests"], [], 300),
+}
+# The encryption is a workspace of its own, with its own build.
+SEALING = "clients/sealing"
+# By the folder of the workspace: what a build checks, and its suites.
+WORKSPACES = {
+    "": ("--workspace", [name for name in SUITES if name != "sealing"]),
+    SEALING: ("--package=pigeonhole-sealing", ["sealing"]),
 }
 # Suites of a minute and more.
 SLOW = ["explorer", "e2e"]
@@ -105,8 +115,14 @@ def suites_of(files):
     # Which only reads: no order of its calls makes a difference.
     if any(file.startswith("functions/inbox/") for file in files):
         return ["handlers", "e2e"]
+    if any(file.startswith("clients/") for file in files):
+        return ["sealing" if workspace_of(files) else "core"]
     units = ["units"] if any(file.startswith(tuple(UNITS.values())) for file in files) else []
     return [*units, "handlers", "explorer", "e2e"]
+
+
+def workspace_of(files):
+    return SEALING if any(file.startswith(f"{SEALING}/") for file in files) else ""
 
 
 class Mutant:
@@ -130,6 +146,10 @@ class Mutant:
     @property
     def by_hand(self):
         return bool(self.breaks)
+
+    @property
+    def is_of_clients(self):
+        return any(file.startswith("clients/") for file in self.texts)
 
     @property
     def suites(self):
@@ -176,16 +196,56 @@ def made(listed):
     command = ["cargo", "mutants", "--list", "--json", "--exclude", "main.rs", *packages]
     entries = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout)
     entries.sort(key=lambda entry: PACKAGES.index(entry["package"]))
-    sentences = {entry["name"]: entry["equivalent"] for entry in listed.get("generated", [])}
+    sentences = sentences_of_made(listed, of_clients=False)
     mutants = []
     for entry in entries:
         file, span = entry["file"], entry["span"]
         start, end = (offset(source(file), span[end]) for end in ("start", "end"))
         name = f"{file}: {entry['name'].split(': ', 1)[1]}"
         mutants.append(Mutant(name, "", [(file, start, end, entry["replacement"])], sentences.pop(name, None)))
+    fail_for(sentences)
+    return mutants
+
+
+def unchecked(listed):
+    """Returns a mutant for each check of the encryption: a call of `ensure` whose outcome counts for nothing."""
+    sentences = sentences_of_made(listed, of_clients=True)
+    mutants = []
+    for path in sorted((ROOT / SEALING / "src").rglob("*.rs")):
+        file, text = str(path.relative_to(ROOT)), path.read_text().partition("#[cfg(test)]")[0]
+        for match in re.finditer(r"(?<!\w)(?<!fn )ensure\(", text):
+            end = closing(text, match.end())
+            check = re.sub(r"\s+", " ", text[match.end() : end - 1]).removesuffix(",")
+            mutated = text[match.start() : end]
+            if text[end] == "?":
+                edit = (file, match.start(), end + 1, f"let _ = {mutated}")
+            else:
+                edit = (file, match.start(), end, f"{mutated}.or(Ok(()))")
+            name = f"{file}: without {check}"
+            mutants.append(Mutant(name, "", [edit], sentences.pop(name, None)))
+    fail_for(sentences)
+    return mutants
+
+
+def closing(text, at):
+    """Returns the place behind the bracket that closes the one before this place."""
+    depth = 1
+    while depth:
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        at += 1
+    return at
+
+
+def sentences_of_made(listed, of_clients):
+    entries = listed.get("generated", [])
+    return {
+        entry["name"]: entry["equivalent"] for entry in entries if entry["name"].startswith("clients/") == of_clients
+    }
+
+
+def fail_for(sentences):
     if sentences:
         fail(f"{LIST.relative_to(ROOT)} explains mutants that are no longer made:\n" + "\n".join(sentences))
-    return mutants
 
 
 def dropped(listed):
@@ -231,6 +291,8 @@ class Copy:
 
     def __init__(self):
         self.tree = WORK / "tree"
+        # The folder of the workspace whose mutants run now.
+        self.workspace = ""
         self.commit = commit()
         self.env = dict(
             os.environ,
@@ -288,7 +350,7 @@ class Copy:
     def run(self, mutant):
         """Returns the outcome: the test that caught it, survived, or unviable. Few tests run first: few are built."""
         suites = [(name, SUITES[name]) for name in mutant.suites]
-        if near := self.near(mutant.texts):
+        if (near := self.near(mutant.texts)) and "handlers" in mutant.suites:
             at = [name for name, _ in suites].index("handlers")
             suites.insert(at, ("handlers", handlers(near[:3])))
         for file, text in mutant.texts.items():
@@ -329,7 +391,8 @@ class Copy:
     def compile(self, arguments):
         """Returns Cargo's messages, and the compiler's errors among them."""
         command = ["cargo", arguments[0], "--locked", "--message-format=json", *arguments[1:]]
-        built = subprocess.run(command, cwd=self.tree, env=self.env, capture_output=True, text=True, check=False)
+        folder = self.tree / self.workspace
+        built = subprocess.run(command, cwd=folder, env=self.env, capture_output=True, text=True, check=False)
         said = [json.loads(line) for line in built.stdout.splitlines()]
         errors = [line["message"] for line in said if line.get("message", {}).get("level") == "error"]
         # A killed compiler is no result for the mutant.
@@ -339,10 +402,14 @@ class Copy:
 
 
 class Together:
-    """The mutants of one common build, and its tests."""
+    """The mutants of one common build of a workspace, and its tests."""
 
     def __init__(self, copy, due):
         self.copy, self.due = copy, due
+        self.checked, names = WORKSPACES[copy.workspace]
+        # Clauses are dropped where the server's tests write.
+        self.has_conditions = copy.workspace == "" and any(not mutant.is_of_clients for mutant in due)
+        self.names = [name for name in names if self.has_conditions or any(name in mutant.suites for mutant in due)]
         self.switched = Switched(ROOT, due)
         self.files, self.tests = set(), {}
 
@@ -366,24 +433,26 @@ class Together:
                 self.copy.write(file, text.encode())
             print(f"{len(self.mutants)} mutants in one build …", flush=True)
             # Which takes a part of the time of a build.
-            _, errors = self.copy.compile(["check", "--workspace", "--lib", "--keep-going"])
+            _, errors = self.copy.compile(["check", self.checked, "--lib", "--keep-going"])
             if not errors:
                 break
-            if not self.switched.drop(errors, lines):
+            if not self.switched.drop(errors, lines, self.copy.workspace):
                 fail("\n".join(error["rendered"] for error in errors))
-        for name, (targets, _, _) in SUITES.items():
-            self.tests[name], errors = self.copy.build(targets)
+        for name in self.names:
+            self.tests[name], errors = self.copy.build(SUITES[name][0])
             if errors:
                 fail("\n".join(error["rendered"] for error in errors))
 
     def check(self):
         """Checks that the tests pass without a mutant, and records the conditions."""
-        sound = WORK / "sound"
-        if CONDITIONS.exists() and sound.exists() and sound.read_text() == self.copy.state.hexdigest():
+        sound = WORK / f"sound {' '.join(self.names)}"
+        is_sound = sound.exists() and sound.read_text() == self.copy.state.hexdigest()
+        if is_sound and (CONDITIONS.exists() or not self.has_conditions):
             return
-        print("First, the tests as they are, which must pass …", flush=True)
-        CONDITIONS.unlink(missing_ok=True)
-        as_it_is = self.first_failure([], SUITES, {"PIGEONHOLE_CONDITIONS": str(CONDITIONS)})
+        print(f"First, {' and '.join(self.names)} as they are, which must pass …", flush=True)
+        if self.has_conditions:
+            CONDITIONS.unlink(missing_ok=True)
+        as_it_is = self.first_failure([], self.names, {"PIGEONHOLE_CONDITIONS": str(CONDITIONS)})
         if as_it_is["outcome"] != "survived":
             fail(f"the tests fail without any mutation: {as_it_is}")
         sound.write_text(self.copy.state.hexdigest())
@@ -476,6 +545,7 @@ def report(mutants, results):
             by_suite[suite] = by_suite.get(suite, 0) + 1
     hand = [mutant for mutant in counted if mutant.by_hand]
     of_conditions = [mutant for mutant in counted if mutant.replaced]
+    of_checks = [mutant for mutant in counted if mutant.is_of_clients and not mutant.by_hand]
     unexplained = [mutant for mutant in survivors if not mutant.equivalent]
     commits = list(dict.fromkeys(results[mutant.key]["commit"] for mutant in mutants))
     left_by_hand = sum(mutant.by_hand for mutant in left)
@@ -486,6 +556,8 @@ def report(mutants, results):
         "e2e": "end to end (`tests/e2e`)",
         "units": "the unit tests of `domain`, `wire` and `actions`",
         "authorize": "the authorizer's own tests",
+        "core": "the tests of the Rust core",
+        "sealing": "the tests of the encryption (`clients/sealing`)",
     }
     lines = [
         "# Mutants",
@@ -497,8 +569,9 @@ def report(mutants, results):
         f"**{len(counted)} mutants: {len(counted) - len(survivors)} caught, {len(survivors)} survive**, "
         + (f"of which {len(unexplained)} unexplained." if unexplained else "each with the reason why below."),
         f"{len(hand)} were made by hand, for the conditions of the store's writes and the functions' rules of order",
-        f"(`tests/mutations.toml`), {len(of_conditions)} each drop a clause of a condition, and",
-        f"{len(counted) - len(hand) - len(of_conditions)} were made by `cargo mutants` on",
+        f"(`tests/mutations.toml`), {len(of_conditions)} each drop a clause of a condition,",
+        f"{len(of_checks)} each drop a check of the encryption, and",
+        f"{len(counted) - len(hand) - len(of_conditions) - len(of_checks)} were made by `cargo mutants` on",
         f"{', '.join(PACKAGES[:-1])} and {PACKAGES[-1]}.",
         f"Another {len(mutants) - len(counted)} of the latter do not compile, and do not count.",
         *([f"**{len(left)} were not run**, {left_by_hand} of them by hand, in {files_left}."] if left else []),
@@ -523,7 +596,7 @@ def report(mutants, results):
         "|---|---|---|",
         *(f"| {code(m.name)} | {caught(m)} | {results[m.key]['seconds']} |" for m in of_conditions),
         "",
-        "## By `cargo mutants`",
+        "## Dropped checks, and those by `cargo mutants`",
     ]
     for file in sorted({next(iter(mutant.texts)) for mutant in counted if mutant.texts and not mutant.by_hand}):
         lines += ["", f"### {file}", "", "| mutation | caught by | seconds |", "|---|---|---|"]
@@ -558,12 +631,12 @@ def run(listed, mutants, is_due, copy, results):
         of_now = {mutant.key: results[mutant.key] for mutant in mutants if mutant.key in results}
         RECORD.write_text(json.dumps(of_now, indent=1) + "\n")
 
-    due = [mutant for mutant in mutants if is_due(mutant)]
+    due = [mutant for mutant in mutants if is_due(mutant) and workspace_of(mutant.texts) == copy.workspace]
     together = Together(copy, due)
     together.build()
     together.check()
     known = {mutant.key for mutant in mutants}
-    recorded = [mutant for mutant in dropped(listed) if mutant.key not in known]
+    recorded = [mutant for mutant in dropped(listed) if mutant.key not in known] if together.has_conditions else []
     mutants += recorded
     due += [mutant for mutant in recorded if is_due(mutant)]
     left = []
@@ -584,12 +657,15 @@ def main():
     listed = tomllib.loads(LIST.read_text())
     hand = by_hand(listed)
     if sys.argv[1:] == ["--check"]:
+        unchecked(listed)
         return
-    mutants = hand + made(listed) + dropped(listed)
+    pattern = " ".join(sys.argv[1:])
+    # `cargo mutants` makes none of the clients.
+    only_clients = pattern.startswith("clients/")
+    mutants = hand + unchecked(listed) + ([] if only_clients else made(listed) + dropped(listed))
     resource.setrlimit(resource.RLIMIT_STACK, (STACK, resource.getrlimit(resource.RLIMIT_STACK)[1]))
     # Ended by whatever means, it writes the report.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    pattern = " ".join(sys.argv[1:])
     copy = Copy()
     results = json.loads(RECORD.read_text()) if RECORD.exists() else {}
 
@@ -603,15 +679,18 @@ def main():
     due = sum(map(is_due, mutants))
     print(f"{due} mutants to run, {len(mutants) - due} besides.", flush=True)
     try:
-        if due or not CONDITIONS.exists():
-            run(listed, mutants, is_due, copy, results)
+        for workspace in WORKSPACES:
+            is_here = any(is_due(mutant) and workspace_of(mutant.texts) == workspace for mutant in mutants)
+            if is_here or (workspace == "" and not pattern and not CONDITIONS.exists()):
+                copy.workspace = workspace
+                run(listed, mutants, is_due, copy, results)
     except KeyboardInterrupt:
         print("\nStopped. What was run is kept: run it again to go on.")
 
     unexplained = report(mutants, results)
     print(f"{REPORT.relative_to(ROOT)} is written.")
     refuted = [m.name for m in mutants if m.equivalent and results.get(m.key, {}).get("outcome") == "caught"]
-    stale = sentences_of_dropped(listed).keys() - {mutant.name for mutant in mutants}
+    stale = set() if only_clients else sentences_of_dropped(listed).keys() - {mutant.name for mutant in mutants}
     if unexplained or refuted or stale:
         listing = [f"survives, and needs a test or a sentence why: {m.name}" for m in unexplained]
         listing += [f"is said to survive, and does not: {name}" for name in refuted]

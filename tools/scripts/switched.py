@@ -112,11 +112,15 @@ class Switched:
             texts[lib] = texts.get(lib, (self.root / lib).read_text()) + WHICH
         return texts, lines
 
-    def drop(self, messages, lines):
-        """Leaves out the mutants that do not compile, and returns their number."""
+    def drop(self, messages, lines, workspace=""):
+        """Leaves out the mutants that do not compile, and returns their number. The compiler names a file as seen from
+        its workspace."""
+        folder = f"{workspace}/" if workspace else ""
 
         def at(spans):
-            places = ((span["file_name"], span["line_start"]) for span in chain.from_iterable(map(expansions, spans)))
+            places = (
+                (folder + span["file_name"], span["line_start"]) for span in chain.from_iterable(map(expansions, spans))
+            )
             found = (of for file, line in places for first, last, of in lines.get(file, []) if first <= line <= last)
             return set().union(*found)
 
