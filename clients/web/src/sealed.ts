@@ -181,6 +181,9 @@ async function load(wasm: BufferSource | URL | undefined): Promise<Sealing> {
 /** A variant of an enum of Rust, as JSON has it: its name, or one field with its name. */
 type Variant = string | Record<string, unknown>;
 
+/** A request of the keyring: its name there, its action and its fields. */
+type Due = [key: unknown, [action: string, fields: object]];
+
 /** Returns a keyring of WebAssembly, whose calls and results are JSON. */
 function keyringOf(keyring: InstanceType<Sealing["Keyring"]>): Keyring {
   const call = (name: string, fields: object = {}) => JSON.parse(keyring.call(JSON.stringify({ [name]: fields })));
@@ -197,7 +200,7 @@ function keyringOf(keyring: InstanceType<Sealing["Keyring"]>): Keyring {
     caughtUp: (now) => call("caught_up", { now }),
     created: (conversation) => call("created", { conversation }),
     franking: (on) => call("franking", { on }),
-    requests: (now) => call("requests", { now }),
+    requests: (now) => call("requests", { now }).map(([key, [action, fields]]: Due) => [key, { action, ...fields }]),
     answered: (key, reply, now) => {
       const answer = call("answered", { key, ...reply, now });
       return { notices: notices(answer.notices), entry: answer.entry ?? undefined };
