@@ -107,7 +107,12 @@ async fn each_event_is_answered_under_lambdas_own_runtime() {
     })
     .await;
 
-    assert_eq!(left.into_inner(), ["admin", "authorize", "fanout", "ingest", "notify"].map(str::to_owned).into());
+    assert_eq!(
+        left.into_inner(),
+        ["admin", "authorize", "authorize_http", "backend", "fanout", "http", "ingest", "notify"]
+            .map(str::to_owned)
+            .into()
+    );
     let connections = invoke(&server, &template, "admin").await;
     assert!(connections["result"]["connections"].is_array(), "{connections}");
     for batch in ["fanout", "ingest", "notify"] {

@@ -15,6 +15,7 @@ mod errors;
 mod failures;
 mod filter;
 mod groups;
+mod http;
 mod inbox;
 mod keys;
 mod limits;

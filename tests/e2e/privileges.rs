@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use testkit::{AwsCall, Fault, Phone, Proxy, TestServer};
 
 use crate::backend::{publish, queue, settled, sqs};
+use crate::http::post;
 use crate::keys::publication;
 use crate::sealed::birth;
 
@@ -556,15 +557,38 @@ async fn serve(server: &TestServer) {
         sqs(server, "SendMessage", send).await;
     }
     settled(queue(server)).await;
-    let of_service = |op: &str, id: &str, more: Value| {
-        let mut request = json!({"op": op, "as": "@orders", "client_msg_id": id});
+    for over_http in [false, true] {
+        server.store_dead_connection("bob").await;
+        server.store_ended_connection("bob").await;
+        act_as_service(server, over_http).await;
+    }
+    let service = server.token("@http");
+    post(server, &service, "services/profile", &json!({"set": {"name": "Yours"}})).await;
+    for (path, frame) in [("inbox", json!({})), ("drain", json!({}))] {
+        assert_eq!(post(server, &server.token("bob"), path, &frame).await.0, 200);
+    }
+    bob.leave().await;
+}
+
+/// Does all that a service may, by the operator's function or over HTTP.
+async fn act_as_service(server: &TestServer, over_http: bool) {
+    let service = if over_http { "@http" } else { "@orders" };
+    let token = server.token(service);
+    let ask = async |op: &str, id: &str, more: Value| {
+        let mut request = json!({"op": op, "as": service, "client_msg_id": id});
         request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        request
+        let mut answer = if over_http {
+            post(server, &token, &format!("services/{op}"), &request).await.1
+        } else {
+            admin(server, &request).await
+        };
+        answer["result"].take()
     };
     let said = json!({"to": "bob", "kind": "text", "body": "hi"});
-    let sent = admin(server, &of_service("send", "s1", said.clone())).await["result"].take();
-    // Repeated: looked up, and told.
-    admin(server, &of_service("send", "s1", said)).await;
+    let sent = ask("send", "s1", said.clone()).await;
+    // Repeated: looked up, and told. With another text: refused.
+    ask("send", "s1", said).await;
+    ask("send", "s1", json!({"to": "bob", "kind": "text", "body": "no"})).await;
     let delete = |id: &Value, seq: &Value| json!({"op": "delete_message", "conversation_id": id, "seq": seq});
     for _ in 0..2 {
         admin(server, &delete(&sent["conversation_id"], &sent["seq"])).await;
@@ -572,15 +596,12 @@ async fn serve(server: &TestServer) {
     for (kind, count) in [("group", 3), ("channel", 3), ("group", 40)] {
         let members: Vec<String> = (0..count).map(|number| format!("s{number}")).collect();
         let of_kind = json!({"kind": kind, "title": "Orders", "members": members});
-        let create = of_service("create_group", &format!("{kind}-{count}"), of_kind);
-        let id = admin(server, &create).await["result"]["conversation_id"].take();
-        admin(server, &of_service("add", "a1", json!({"conversation_id": id, "members": ["s50", "s1"]}))).await;
-        let said = json!({"conversation_id": id, "kind": "text", "body": "hi"});
-        admin(server, &of_service("send", "m1", said)).await;
-        admin(server, &of_service("remove", "x1", json!({"conversation_id": id, "user_id": "s0"}))).await;
+        let id = ask("create_group", &format!("{kind}-{count}"), of_kind).await["conversation_id"].take();
+        ask("add", "a1", json!({"conversation_id": id, "members": ["s50", "s1"]})).await;
+        ask("send", "m1", json!({"conversation_id": id, "kind": "text", "body": "hi"})).await;
+        ask("remove", "x1", json!({"conversation_id": id, "user_id": "s0"})).await;
         assert!(admin(server, &delete(&id, &json!(3))).await["result"].is_object());
     }
-    bob.leave().await;
 }
 
 /// Members who were left behind, and one who is missing in the roster.

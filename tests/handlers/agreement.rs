@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use template::{Template, workspace_root};
 use testkit::file_event;
-use wire::{ACTIONS, Refusal, Request};
+use wire::{ACTIONS, HTTP_ACTIONS, Refusal, Request};
 
 /// With phones to ring and a queue: without, there are fewer functions.
 fn template() -> Template {
     let push = ["Apns", "ApnsSandbox", "Fcm"].map(|name| format!("{name}ApplicationArn"));
     let push = push.map(|name| (name, "arn:aws:sns:us-east-1:000000000000:app/any/local".to_owned()));
-    let all = push.into_iter().chain([("BackendMessages".to_owned(), "on".to_owned())]).collect();
+    let on = [("BackendMessages", "on"), ("HttpApi", "on"), ("ServiceAudience", "services")];
+    let all = push.into_iter().chain(on.map(|(name, value)| (name.to_owned(), value.to_owned()))).collect();
     Template::load(&workspace_root().join("template.yaml"), &all).unwrap()
 }
 
@@ -30,13 +31,13 @@ fn every_function_is_deployed_and_every_deployed_one_is_here() {
 }
 
 #[test]
-fn without_applications_and_a_queue_their_functions_are_not_deployed() {
+fn what_is_off_has_no_function() {
     let template = Template::load(&workspace_root().join("template.yaml"), &BTreeMap::default()).unwrap();
     let missing: Vec<String> = {
         let deployed: BTreeSet<&str> = template.functions.values().map(|function| function.binary.as_str()).collect();
         names("functions").into_iter().filter(|name| !deployed.contains(name.as_str())).collect()
     };
-    assert_eq!(missing, ["ingest", "notify"]);
+    assert_eq!(missing, ["backend", "ingest", "notify"]);
 }
 
 #[test]
@@ -55,8 +56,31 @@ fn every_action_has_a_route_that_answers_and_every_route_an_event() {
         assert_eq!(function, served_by, "{key}");
     }
     let events: BTreeSet<String> = routes.iter().map(|key| format!("{}.json", key.trim_start_matches('$'))).collect();
-    let others = ["admin", "authorize", "env", "fanout", "ingest", "notify"].map(|file| format!("{file}.json"));
+    let others = ["admin", "authorize", "authorize_http", "backend", "env", "fanout", "http", "ingest", "notify"]
+        .map(|file| format!("{file}.json"));
     assert_eq!(names("events"), events.into_iter().chain(others).collect());
+}
+
+#[test]
+fn over_http_the_actions_have_the_functions_of_their_routes() {
+    let mut chosen = BTreeMap::from([("HttpApi".to_owned(), "on".to_owned())]);
+    let load =
+        |chosen: &BTreeMap<String, String>| Template::load(&workspace_root().join("template.yaml"), chosen).unwrap();
+    let template = load(&chosen);
+    let http = template.http.unwrap();
+    let routes: BTreeMap<String, &str> =
+        http.routes.iter().map(|(key, id)| (key.clone(), &*template.functions[id].binary)).collect();
+    let actions = ACTIONS.iter().filter(|action| HTTP_ACTIONS.contains(&action.name));
+    assert_eq!(routes, actions.map(|action| (format!("POST /v1/{}", action.name), action.function)).collect());
+    assert_eq!(template.functions[&http.authorizer].binary, "authorize");
+    let third = |whole: u32| whole / 3;
+    let (own, of_sockets) = (http.throttle.unwrap(), template.api.throttle.unwrap());
+    assert_eq!((own.per_second, own.burst), (third(of_sockets.per_second), third(of_sockets.burst)));
+    chosen.insert("ServiceAudience".to_owned(), "services".to_owned());
+    let http = load(&chosen).http.unwrap();
+    assert_eq!(http.routes["POST /v1/services/{op}"], "BackendFunction");
+    chosen.insert("HttpApi".to_owned(), "off".to_owned());
+    assert_eq!(load(&chosen).http, None);
 }
 
 #[test]
@@ -296,7 +320,7 @@ fn functions_have_the_variables_that_they_read() {
     let tables = [&tables[..], &["EPOCHS_TABLE"]].concat();
     for function in template().functions.values() {
         let needed: &[&str] = match function.binary.as_str() {
-            "authorize" => &["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS"],
+            "authorize" => &["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS", "SERVICE_AUDIENCE"],
             "device" => {
                 &["CONNECTIONS_ENDPOINT", "APNS_APPLICATION_ARN", "APNS_SANDBOX_APPLICATION_ARN", "FCM_APPLICATION_ARN"]
             }
@@ -305,11 +329,14 @@ fn functions_have_the_variables_that_they_read() {
                 &["CONNECTIONS_ENDPOINT", "MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE", "FAILURES_URL", "ENCRYPTION"]
             }
             "keys" => &KEYS_VARIABLES,
-            "drain" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS", "PROFILES", "SEND_HOOK_ARN"],
+            "drain" => {
+                &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS", "PROFILES", "HTTP_API", "SEND_HOOK_ARN"]
+            }
             "inbox" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS", "REPORT_DAYS", "PROFILES"],
             "notify" => &["PUSH_GRACE_SECONDS", "FAILURES_URL"],
             "ingest" => &["CONNECTIONS_ENDPOINT", "DEAD_LETTERS_URL", "PROFILES"],
             "admin" => &["CONNECTIONS_ENDPOINT", "AUDIT_DAYS", "GROUP_MEMBERS_MAX", "PROFILES"],
+            "backend" => &["CONNECTIONS_ENDPOINT", "GROUP_MEMBERS_MAX", "PROFILES"],
             "send" => &[
                 "CONNECTIONS_ENDPOINT",
                 "SEND_RATE",

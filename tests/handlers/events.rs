@@ -1,6 +1,6 @@
 //! The files of `events/`, fed to the handlers.
 
-use lambda::{WebSocketEvent, caller};
+use lambda::{ApiEvent, caller};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use testkit::{Workbench, file_event, to_event};
@@ -26,6 +26,8 @@ fn hostile_member() -> impl Strategy<Value = (&'static str, Value)> {
         "/requestContext/authorizer",
         "/requestContext/authorizer/principalId",
         "/requestContext/authorizer/exp",
+        "/requestContext/authorizer/lambda",
+        "/requestContext/routeKey",
         "/requestContext",
         "/body",
         "/isBase64Encoded",
@@ -46,20 +48,22 @@ proptest! {
     /// The twin of the fuzz target `event`.
     #[test]
     fn a_hostile_event_is_refused_or_its_caller_is_the_authorizers(
+        file in prop::sample::select(vec!["send", "http"]),
         changes in prop::collection::vec(hostile_member(), 1..4),
         body in any::<String>(),
     ) {
-        let mut event = file_event("send");
+        let mut event = file_event(file);
         event["body"] = json!(body);
         for (place, value) in changes {
             if let Some(member) = event.pointer_mut(place) {
                 *member = value;
             }
         }
-        let Ok(payload) = serde_json::from_value::<WebSocketEvent>(event.clone()) else { return Ok(()) };
+        let Ok(payload) = serde_json::from_value::<ApiEvent>(event.clone()) else { return Ok(()) };
         if let Ok(caller) = caller(&payload) {
-            let principal = &event["requestContext"]["authorizer"]["principalId"];
-            prop_assert_eq!(principal.as_str(), Some(caller.user.as_str()));
+            let authorizer = &event["requestContext"]["authorizer"];
+            let mut places = [&authorizer["principalId"], &authorizer["lambda"]["principalId"]].into_iter();
+            prop_assert!(places.any(|principal| principal == caller.user.as_str()));
         }
     }
 }

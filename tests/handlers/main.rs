@@ -5,5 +5,6 @@
 mod agreement;
 mod canary;
 mod events;
+mod http;
 mod later;
 mod starting;

@@ -43,7 +43,7 @@ fn without_a_variable_that_it_needs() {
     for function in template().functions.values() {
         let needed = match function.binary.as_str() {
             "authorize" => vec!["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS"],
-            "admin" | "fanout" => {
+            "admin" | "backend" | "fanout" => {
                 [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX"]].concat()
             }
             "notify" => {
@@ -82,7 +82,7 @@ fn without_a_variable_that_it_needs() {
                         "COMMIT_RATE",
                         "BIRTH_RATE",
                     ],
-                    "drain" => &["ENCRYPTION", "PROFILES"],
+                    "drain" => &["ENCRYPTION", "HTTP_API", "PROFILES"],
                     "inbox" => &["ENCRYPTION", "SEALED_REPORTS", "REPORT_DAYS", "PROFILES"],
                     _ => &[],
                 };
@@ -108,6 +108,7 @@ fn with_a_variable_that_makes_no_sense() {
         ("AuthorizeFunction", "JWKS_URL", "login.example.com"),
         ("AuthorizeFunction", "JWKS_URL", "ftp://login.example.com/keys"),
         ("AuthorizeFunction", "QUERY_STRING_TOKENS", "yes"),
+        ("AuthorizeFunction", "SERVICE_AUDIENCE", "pigeonhole"),
         ("SendFunction", "RUST_LOG", "send=loud"),
         ("SendFunction", "SEND_RATE", "5/s"),
         ("SendFunction", "FIRST_MESSAGE_RATE", "0+1/1s"),

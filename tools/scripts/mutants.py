@@ -61,6 +61,7 @@ PACKAGES = [
     "push",
     "admin",
     "authorize",
+    "backend",
 ]
 
 # The packages whose rules have unit tests, by their folders.

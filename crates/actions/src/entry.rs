@@ -1,6 +1,6 @@
 //! An entry that is appended, whatever the kind of the conversation.
 
-use domain::{Audience, Change, ConnectionId, Draft, Entry, Failure, Follows, Head, Place, RosterRow, Sight};
+use domain::{Audience, Change, Draft, Entry, Failure, Follows, Head, Origin, Place, RosterRow, Sight};
 use store::message_append::AppendOutcome;
 use store::{Store, messages};
 use wire::{
@@ -13,8 +13,8 @@ use crate::retry::Attempt;
 #[derive(Clone, Copy, Debug)]
 pub struct Writer<'a> {
     pub user: &'a UserId,
-    /// The connection that gets no copy.
-    pub connection: Option<&'a ConnectionId>,
+    /// Where the reply goes, and so no copy.
+    pub origin: Option<&'a Origin>,
 }
 
 /// A change of a message that a user wants.

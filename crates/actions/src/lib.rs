@@ -26,7 +26,8 @@ mod tell;
 
 use deliver::{Delivered, Fanout};
 use domain::{
-    Change, ConnectionId, Content, Draft, Entry, Failure, GroupChange, Head, Membership, NewCommit, Sight, sealed_bytes,
+    Change, ConnectionId, Content, Draft, Entry, Failure, GroupChange, Head, Membership, NewCommit, Origin, Sight,
+    sealed_bytes,
 };
 use store::connections::Connection;
 use store::{Store, WarmTable, heads, roster};
@@ -238,7 +239,7 @@ impl Actions {
         // No service may write under such a key, though one has the same name.
         let client_msg_id = ClientMsgId::parse(&format!("{}delete:{target}", ClientMsgId::OPERATOR_PREFIX));
         let client_msg_id = client_msg_id.map_err(|invalid| Failure::Unavailable(invalid.into()))?;
-        let writer = Writer { user: &UserId::service_default(), connection: None };
+        let writer = Writer { user: &UserId::service_default(), origin: None };
         let wanted = Wanted { conversation_id, target, client_msg_id, change: Change::Delete };
         self.change(writer, wanted, conflicts).await
     }
@@ -310,7 +311,7 @@ impl Actions {
 
     /// Sends the events of a new entry: to the other members, and to the sender's connections but `from`, which gets the
     /// reply. In a group above 32 members and in a channel, `fanout` does.
-    pub async fn tell_appended(&self, appended: &Appended, from: Option<&ConnectionId>) -> Vec<Delivered> {
+    pub async fn tell_appended(&self, appended: &Appended, from: Option<&Origin>) -> Vec<Delivered> {
         match &appended.concerned {
             Concerned::Audience(audience, marks) => {
                 direct::tell_appended(self, appended, (audience, marks.as_ref()), from).await
@@ -352,7 +353,7 @@ impl Actions {
     pub async fn read(
         &self,
         user: &UserId,
-        from: &ConnectionId,
+        from: Option<&Origin>,
         conversation: &ConversationId,
         seq: Seq,
     ) -> Result<(ReadResult, Vec<Delivered>), Failure> {
@@ -378,7 +379,7 @@ impl Actions {
         &self,
         user: &UserId,
         conversation: &ConversationId,
-        from: &ConnectionId,
+        from: Option<&Origin>,
     ) -> Result<Vec<Delivered>, Failure> {
         let others = match conversation.kind() {
             ConversationKind::Direct => direct::told_of_typing(&self.store, user, conversation).await?,
@@ -391,7 +392,7 @@ impl Actions {
     }
 
     /// Sends an event about the user's own affairs to the user's connections but `from`.
-    pub async fn tell_own(&self, user: &UserId, event: ServerEvent, from: Option<&ConnectionId>) -> Vec<Delivered> {
+    pub async fn tell_own(&self, user: &UserId, event: ServerEvent, from: Option<&Origin>) -> Vec<Delivered> {
         tell::own(self, user, event, from).await
     }
 

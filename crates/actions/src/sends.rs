@@ -24,6 +24,8 @@ pub struct SendLimits {
     pub sealed_reports: bool,
     /// Whether the team has a filter of what users write.
     pub filtered: bool,
+    /// Whether requests may come over HTTP.
+    pub http: bool,
     /// Whether users have profiles.
     pub profiles: Profiles,
     /// How long the operator can read a report.
@@ -56,6 +58,7 @@ impl SendLimits {
             encryption: Encryption::default(),
             sealed_reports: false,
             filtered: false,
+            http: false,
             profiles: Profiles::default(),
             reports_kept_for: Duration::ZERO,
             commits: Rate::UNLIMITED,

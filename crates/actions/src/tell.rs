@@ -1,7 +1,7 @@
 //! The events of marks, of `typing`, and of a user's own changes. A client requests what an event did not bring.
 
 use deliver::{Delivered, Delivery};
-use domain::{ConnectionId, Membership};
+use domain::{Membership, Origin};
 use futures_util::future;
 use wire::{ConversationId, Receipt, Seq, ServerEvent, Timestamp, UserId};
 
@@ -29,7 +29,7 @@ pub(crate) async fn delivered(actions: &Actions, mut raised: Vec<Raised>) -> Vec
 
 /// Sends blue ticks to the others, and the mark to the reader's other devices, which clear their badges. Nothing for a repetition of
 /// which this process has sent the events.
-pub(crate) async fn read(actions: &Actions, raised: &Raised, from: &ConnectionId) -> Vec<Delivered> {
+pub(crate) async fn read(actions: &Actions, raised: &Raised, from: Option<&Origin>) -> Vec<Delivered> {
     let now = actions.now();
     if !actions.repeats.admit(raised, now) {
         return vec![];
@@ -37,7 +37,7 @@ pub(crate) async fn read(actions: &Actions, raised: &Raised, from: &ConnectionId
     let receipt = receipt(&raised.row, raised.row.marks.read_seq, now);
     let others = told_of_marks(actions, raised, receipt.seq).await;
     let to = |user, except| Delivery { user, event: ServerEvent::ReceiptRead(receipt.clone()), except };
-    let own = std::iter::once(to(&raised.row.user_id, Some(from)));
+    let own = std::iter::once(to(&raised.row.user_id, from));
     let deliveries: Vec<Delivery> = own.chain(others.iter().map(|other| to(other, None))).collect();
     actions.fanout.deliver(now, &deliveries).await
 }
@@ -57,22 +57,17 @@ pub(crate) async fn typing(
     user: &UserId,
     conversation: &ConversationId,
     others: &[UserId],
-    from: &ConnectionId,
+    from: Option<&Origin>,
 ) -> Vec<Delivered> {
     let now = actions.now();
     let event = ServerEvent::Typing { conversation_id: conversation.clone(), user_id: user.clone(), at: now };
-    let to = |user| Delivery { user, event: event.clone(), except: Some(from) };
+    let to = |user| Delivery { user, event: event.clone(), except: from };
     let deliveries: Vec<Delivery> = others.iter().map(to).collect();
     if deliveries.is_empty() { vec![] } else { actions.fanout.deliver(now, &deliveries).await }
 }
 
-/// Sends an event to the user's own connections but the one that it came from.
-pub(crate) async fn own(
-    actions: &Actions,
-    user: &UserId,
-    event: ServerEvent,
-    from: Option<&ConnectionId>,
-) -> Vec<Delivered> {
+/// Sends an event to the user's own connections but where it came from.
+pub(crate) async fn own(actions: &Actions, user: &UserId, event: ServerEvent, from: Option<&Origin>) -> Vec<Delivered> {
     actions.fanout.deliver(actions.now(), &[Delivery { user, event, except: from }]).await
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::{ConnectionId, Frames, error_chain};
+use domain::{ConnectionId, Frames, Origin, error_chain};
 use futures_util::{FutureExt, StreamExt, future, stream};
 use store::connections::{self, Connection, Connections, Freshness};
 use store::{Store, settings};
@@ -34,9 +34,9 @@ const CONNECTION_YOUNG: Duration = Duration::from_secs(10);
 pub struct Delivery<'a> {
     pub user: &'a UserId,
     pub event: ServerEvent,
-    /// The connection of the request, which gets the reply. The user's other devices get a copy. A device that has
+    /// Where the request came from, which gets the reply. The user's other devices get a copy. A device that has
     /// connected at the last instant, and is missed, reads the change from the chat list, as any new device does.
-    pub except: Option<&'a ConnectionId>,
+    pub except: Option<&'a Origin>,
 }
 
 impl Delivery<'_> {
@@ -150,7 +150,7 @@ impl Fanout {
         &self,
         now: Timestamp,
         user: &UserId,
-        events: impl Future<Output = Vec<(Option<&'a ConnectionId>, ServerEvent)>>,
+        events: impl Future<Output = Vec<(Option<&'a Origin>, ServerEvent)>>,
     ) -> Delivered {
         let mut outcome = Delivered::nothing(user);
         let Some(listed) = self.listed(now, user, &mut outcome).await else { return outcome };
@@ -159,8 +159,8 @@ impl Fanout {
             let frames: Vec<_> = events.await.into_iter().map(|(except, event)| (except, event.to_frame())).collect();
             let outcome = Mutex::new(&mut outcome);
             let posts = reachable.into_iter().map(async |connection| {
-                for (_, frame) in frames.iter().filter(|(except, _)| *except != Some(&connection.id)) {
-                    let posted = self.post(now, user, frame, Known::Listed(connection.clone())).await;
+                for (_, frame) in frames.iter().filter(|(except, _)| !connection.is(*except)) {
+                    let posted = self.post(now, user, frame, Known::Listed(connection.connection.clone())).await;
                     outcome.lock().unwrap_or_else(PoisonError::into_inner).count(&posted);
                     if matches!(posted, Posted::Gone) {
                         break;
@@ -181,8 +181,9 @@ impl Fanout {
     /// `begun` counts the frames that must come to some end; an unreadable list counts as one that failed.
     async fn post_to_all(&self, now: Timestamp, delivery: &Delivery<'_>, outcome: &mut Delivered, begun: &AtomicU64) {
         let frame = &delivery.event.to_frame();
-        // Beyond a block nothing goes out before it is known.
-        let known = if of_other_member(delivery).is_none() { self.known(delivery, now) } else { vec![] };
+        // Beyond a block nothing goes out before it is known. The list has the device of each connection.
+        let waits = of_other_member(delivery).is_some() || matches!(delivery.except, Some(Origin::Device(_)));
+        let known = if waits { vec![] } else { self.known(delivery, now) };
         let listed = Mutex::default();
         // Until the post ends, the frame may reach no device.
         begun.fetch_add(1, Ordering::Relaxed);
@@ -190,19 +191,15 @@ impl Fanout {
             begun.fetch_sub(1, Ordering::Relaxed);
         });
         let others = stream::once(others).flat_map(stream::iter);
-        let is_wanted = |known: &Known| Some(&known.connection().id) != delivery.except;
-        let posts = stream::iter(known.iter().cloned().map(Known::Remembered).map(Ok))
-            .chain(others)
-            .filter(|known| future::ready(known.as_ref().is_ok_and(is_wanted) || known.is_err()))
-            .map(|known| {
-                begun.fetch_add(1, Ordering::Relaxed);
-                async {
-                    match known {
-                        Ok(known) => self.post(now, delivery.user, frame, known).await,
-                        Err(error) => Posted::Failed(error.into()),
-                    }
+        let posts = stream::iter(known.iter().cloned().map(Known::Remembered).map(Ok)).chain(others).map(|known| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            async {
+                match known {
+                    Ok(known) => self.post(now, delivery.user, frame, known).await,
+                    Err(error) => Posted::Failed(error.into()),
                 }
-            });
+            }
+        });
         let mut posted = pin!(posts.buffer_unordered(POSTS_AT_ONCE_MAX));
         while let Some(posted) = posted.next().await {
             outcome.count(&posted);
@@ -216,7 +213,9 @@ impl Fanout {
 
     /// Where frames arrived before, and nothing is known since. Newest first.
     fn known(&self, delivery: &Delivery<'_>, now: Timestamp) -> Vec<Connection> {
-        let open = |connection: &&Connection| connection.ends_at > now;
+        let is_origin =
+            |connection: &Connection| matches!(delivery.except, Some(Origin::Connection(id)) if *id == connection.id);
+        let open = |connection: &&Connection| connection.ends_at > now && !is_origin(connection);
         let mut known: Vec<Connection> =
             self.remembered().get(delivery.user).into_iter().flatten().filter(open).cloned().collect();
         known.sort_by_key(|connection| Reverse(connection.connected_at));
@@ -240,12 +239,14 @@ impl Fanout {
                 return vec![Err(error)];
             }
         };
-        let mut connections = listed.reachable();
+        let reachable = listed.reachable();
+        if let Entry::Occupied(mut remembered) = self.remembered().entry(delivery.user.clone()) {
+            remembered.get_mut().retain(|known| reachable.iter().any(|open| open.connection == *known));
+        }
+        let wanted = reachable.into_iter().filter(|open| !open.is(delivery.except));
+        let mut connections: Vec<Connection> = wanted.map(|open| open.connection.clone()).collect();
         let has_blocks = listed.has_blocks;
         *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(listed);
-        if let Entry::Occupied(mut remembered) = self.remembered().entry(delivery.user.clone()) {
-            remembered.get_mut().retain(|connection| connections.contains(connection));
-        }
         connections.truncate(delivery.connections_max());
         connections.retain(|connection| !known.contains(connection));
         if let Some(other) = of_other_member(delivery).filter(|_| has_blocks && !connections.is_empty()) {

@@ -11,7 +11,7 @@ use wire::{
 };
 
 use crate::draft::{Change, Content, Draft, GroupChange, NewCommit};
-use crate::ids::{ConnectionId, message_id};
+use crate::ids::{Origin, message_id};
 
 /// Maximum of characters that a frame has for a file of a commit.
 const FILE_CHARS_MAX: usize = 200;
@@ -39,8 +39,8 @@ pub struct Entry {
     pub sender_id: UserId,
     /// The sender's idempotency key; an entry of a later version may have none.
     pub client_msg_id: Option<ClientMsgId>,
-    /// Groups only: the connection that sent it, which gets no copy.
-    pub origin: Option<ConnectionId>,
+    /// Groups only: where it came from, which gets no copy.
+    pub origin: Option<Origin>,
     /// Groups only: the author had read all entries before it.
     pub read_all: bool,
     /// Channels only: the number of messages up to this entry.

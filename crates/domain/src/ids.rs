@@ -1,6 +1,6 @@
 //! The ids of messages, and of sockets, which clients never see.
 
-use wire::{MessageId, Timestamp};
+use wire::{DeviceId, MessageId, Timestamp};
 
 /// One socket, as API Gateway calls it. Opaque: whatever it hands us, we hand back.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -13,6 +13,42 @@ impl ConnectionId {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// Where a request came from. The reply goes there, so the copies for the user's own connections don't.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// One socket.
+    Connection(ConnectionId),
+    /// Over HTTP: the device, and so all of its sockets.
+    Device(DeviceId),
+}
+
+/// No connection's id has a space.
+const OF_DEVICE: &str = "device ";
+
+impl Origin {
+    /// Returns the text that a group's entry keeps.
+    pub fn to_text(&self) -> String {
+        match self {
+            Self::Connection(id) => id.as_str().to_owned(),
+            Self::Device(id) => format!("{OF_DEVICE}{id}"),
+        }
+    }
+
+    /// Reads that text.
+    pub fn of_text(text: &str) -> Self {
+        let device = text.strip_prefix(OF_DEVICE).and_then(|id| DeviceId::parse(id).ok());
+        device.map_or_else(|| Self::Connection(ConnectionId::new(text)), Self::Device)
+    }
+
+    /// Returns whether a connection, with the name of its device, is where the request came from.
+    pub fn is(&self, connection: &ConnectionId, device: &str) -> bool {
+        match self {
+            Self::Connection(id) => id == connection,
+            Self::Device(id) => id.as_str() == device,
+        }
     }
 }
 

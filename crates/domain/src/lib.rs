@@ -53,7 +53,7 @@ pub use fold::{Logged, Moved, fold, names};
 pub use frames::Frames;
 pub use group::{Decided, Head, Newcomer, RosterRow, moderates};
 pub use hook::{Question, Verdict};
-pub use ids::{ConnectionId, message_id};
+pub use ids::{ConnectionId, Origin, message_id};
 pub use keys::{DeviceKeys, Got, LAST_RESORT_LIFE_MAX, PACKAGE_LIFE_MAX, day, midnight};
 pub use look::{Look, Wanted};
 pub use media::{

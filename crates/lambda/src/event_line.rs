@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use actions::{Actions, Appended, Hook};
 use deliver::Delivered;
-use domain::{ConnectionId, Failure, Frames, error_chain};
+use domain::{Failure, Frames, Origin, error_chain};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use wire::{ConversationId, Seq, Timestamp, UserId};
+
+use crate::caller::Caller;
 
 const NAMESPACE: &str = "Pigeonhole";
 
@@ -154,9 +156,9 @@ impl EventLine {
         Self { request_id: request_id.to_owned(), route: route.to_owned(), started, ..Self::default() }
     }
 
-    pub(crate) fn of_connection(mut self, connection: &ConnectionId, user: &UserId) -> Self {
-        self.connection_id = Some(connection.as_str().to_owned());
-        self.user_id = Some(user.clone());
+    pub(crate) fn of_caller(mut self, caller: &Caller) -> Self {
+        self.connection_id = caller.connection().ok().map(|id| id.as_str().to_owned());
+        self.user_id = Some(caller.user.clone());
         self
     }
 
@@ -166,7 +168,7 @@ impl EventLine {
         actions: &Actions,
         started: Timestamp,
         appended: &Appended,
-        from: Option<&ConnectionId>,
+        from: Option<&Origin>,
     ) -> Vec<Delivered> {
         let stored_at = actions.clock.now();
         let delivered = actions.tell_appended(appended, from).await;

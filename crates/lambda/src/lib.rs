@@ -5,31 +5,35 @@ use std::time::Instant;
 mod batch;
 mod caller;
 mod env;
+mod event;
 mod event_line;
+mod http;
 mod limiter;
 mod log;
 mod log_key;
+mod service;
 mod start;
 mod websocket;
 
 pub use actions::Clock;
-pub use aws_lambda_events::apigw::ApiGatewayWebsocketProxyRequest as WebSocketEvent;
 pub use batch::BatchResponse;
 pub use caller::{Caller, NotFromApiGateway, caller};
 pub use env::{BadVariable, count, env, optional, rate, sdk_config};
+pub use event::{ApiEvent, RequestContext};
 pub use event_line::{EventLine, Measures, UpTo, millis_between};
 pub use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent};
 pub use limiter::Limiter;
 pub use log::{logs_as_ours, start_log, subscriber};
 pub use log_key::LogKey;
+pub use service::{OF_SERVICES, act_as_service, service_action};
 pub use start::{
     Core, actions_from_env, encryption, group_members_max, kept_for, profiles, reports_kept_for, sealed_reports,
     send_limits,
 };
-pub use websocket::{Response, answer, line, respond};
+pub use websocket::{Response, answer, answer_service, line, respond};
 
-/// An event on a WebSocket route.
-pub type InvocationEvent = LambdaEvent<WebSocketEvent>;
+/// An event of API Gateway.
+pub type InvocationEvent = LambdaEvent<ApiEvent>;
 
 /// A function's `main`: starts the log, creates the function's dependencies once per process, and handles events one by
 /// one.

@@ -112,12 +112,19 @@ impl Limiter {
         Ok(Self::new(crate::env::rate("REQUEST_RATE", env)?, store, connections))
     }
 
+    /// Returns the tables.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// Counts a request as one, and closes the caller's socket where that is due. `request_id` is API Gateway's.
     pub(crate) async fn admit(&self, caller: &Caller, request_id: &str, now: Timestamp) -> Result<Admitted, Refusal> {
         let verdict = self.seen().judge(&self.rate, &caller.user, now);
         if verdict == Verdict::Closed {
             tracing::warn!("closing a connection that ignores rate_limited");
-            self.close(&caller.connection).await;
+            if let Ok(connection) = caller.connection() {
+                self.close(connection).await;
+            }
         }
         if verdict != Verdict::Admitted {
             return Err(Refusal::rate_limited(RETRY_AFTER));

@@ -25,6 +25,7 @@ const OURS: &[&str] = &[
     "actions",
     "admin",
     "authorize",
+    "backend",
     "connect",
     "deliver",
     "domain",

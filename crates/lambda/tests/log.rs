@@ -341,7 +341,7 @@ async fn a_connection_that_comes_and_goes_counts_too() {
 async fn a_connection_that_is_refused_is_no_failure_of_ours() {
     let bench = Workbench::default();
     let mut event = bench.event("connect", "alice");
-    event.payload.query_string_parameters = HashMap::from([("device_id".to_owned(), "x".repeat(1000))]).into();
+    event.payload.query_string_parameters = HashMap::from([("device_id".to_owned(), "x".repeat(1000))]);
     let (response, log) = logged(bench.handle("connect", event)).await;
     assert_eq!((response.unwrap().status_code, &lines(&log)[0]["outcome"]), (400, &json!("bad_request")));
 }
@@ -353,7 +353,7 @@ async fn the_line_counts_the_frames_that_went_out_and_those_that_did_not() {
         let mut event = bench.event("connect", "bob");
         event.payload.request_context.connection_id = Some(format!("{connection}="));
         let device = HashMap::from([("device_id".to_owned(), connection.to_owned())]);
-        event.payload.query_string_parameters = device.into();
+        event.payload.query_string_parameters = device;
         bench.handle("connect", event).await.unwrap();
     }
     for gone in ["bob-gone=", "bob-gone-too="] {

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, ReturnValue, TransactWriteItem, Update};
-use domain::{ConnectionId, Floods, Observers, window};
+use domain::{ConnectionId, Floods, Observers, Origin, window};
 use wire::{ConversationId, DeviceId, Timestamp, UserId};
 
 use crate::error::CallResult as _;
@@ -63,11 +63,18 @@ pub struct Open {
     pub device: String,
 }
 
+impl Open {
+    /// Returns whether a request came from here.
+    pub fn is(&self, origin: Option<&Origin>) -> bool {
+        origin.is_some_and(|origin| origin.is(&self.connection.id, &self.device))
+    }
+}
+
 impl Connections {
     /// Where frames go: each device at its newest connections, [`CONNECTIONS_PER_DEVICE_MAX`] at most; and nowhere
     /// while the user is suspended.
-    pub fn reachable(&self) -> Vec<Connection> {
-        self.within().map(|open| open.connection.clone()).collect()
+    pub fn reachable(&self) -> Vec<&Open> {
+        self.within().collect()
     }
 
     /// Where frames go to this device.
@@ -188,13 +195,18 @@ fn read(table: &str, item: &Item) -> Result<Open, Error> {
 }
 
 /// Until when `user` may not connect, if they may not now.
-pub async fn suspended_until(store: &Store, user: &UserId, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+pub async fn suspended_until(
+    store: &Store,
+    user: &UserId,
+    now: Timestamp,
+    freshness: Freshness,
+) -> Result<Option<Timestamp>, Error> {
     let table = &store.tables.connections;
     let get = store
         .client
         .get_item()
         .table_name(table)
-        .consistent_read(true)
+        .consistent_read(freshness == Freshness::Strong)
         .key("user_id", text(user.as_str()))
         .key("connection_id", text(SUSPENSION));
     let got = get.send().await.of_call("GetItem", table)?;

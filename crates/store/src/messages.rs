@@ -8,8 +8,8 @@ use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, Select};
 use domain::limits::PAGE_BYTES_MAX;
 use domain::{
-    Body, CommitBody, ConnectionId, Counted, Deleted, Entry, GroupInfo, MessageBody, MessageEntry, Place,
-    ReactionTally, SystemBody, Target, names,
+    Body, CommitBody, Counted, Deleted, Entry, GroupInfo, MessageBody, MessageEntry, Origin, Place, ReactionTally,
+    SystemBody, Target, names,
 };
 use futures_util::future::try_join_all;
 use wire::{Bytes, Carried, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Kind, MessageId, Seq, Side, UserId};
@@ -429,7 +429,7 @@ pub(crate) fn item(entry: &Entry) -> Item {
         ("target_seq", target.map(|target| number(target.seq))),
         ("target_sender", target.and_then(|target| target.sender_id.as_ref()).map(|id| text(id.as_str()))),
         ("mentions", if mentions.is_empty() { None } else { Some(AttributeValue::L(mentions)) }),
-        ("origin", origin.as_ref().map(|id| text(id.as_str()))),
+        ("origin", origin.as_ref().map(|origin| text(origin.to_text()))),
         ("read_all", read_all.then_some(AttributeValue::Bool(true))),
         ("counted", counted.map(number)),
     ];
@@ -497,7 +497,7 @@ fn read(table: &str, item: &Item) -> Result<Entry, Error> {
         },
         sender_id: row.parsed("sender_id", UserId::parse)?,
         client_msg_id: row.optional("client_msg_id", |row, name| row.parsed(name, ClientMsgId::parse))?,
-        origin: row.optional("origin", Reader::text)?.map(ConnectionId::new),
+        origin: row.optional("origin", Reader::text)?.map(Origin::of_text),
         read_all: row.flag("read_all")?,
         counted: row.optional("counted", Reader::count)?,
         body: body(&row)?,

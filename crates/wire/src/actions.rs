@@ -102,6 +102,10 @@ pub struct ActionSpec {
     pub replies: bool,
 }
 
+/// The actions that have a route over HTTP too.
+pub const HTTP_ACTIONS: [&str; 10] =
+    ["send", "edit", "delete", "react", "read", "ack", "drain", "inbox", "history", "profiles"];
+
 /// A request that has a reply.
 pub trait Ask: Into<Action> {
     /// The reply's result.

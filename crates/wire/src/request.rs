@@ -39,23 +39,44 @@ impl Request {
     /// # Errors
     /// [`Rejected`] with the first field that is wrong.
     pub fn parse(frame: &str) -> Result<Self, Rejected> {
+        Self::read(frame, None)
+    }
+
+    /// Reads a frame that was sent to this action's path, and may leave `action` out.
+    ///
+    /// # Errors
+    /// [`Rejected`] with the first field that is wrong.
+    pub fn parse_at(action: &str, frame: &str) -> Result<Self, Rejected> {
+        Self::read(frame, Some(action))
+    }
+
+    fn read(frame: &str, at: Option<&str>) -> Result<Self, Rejected> {
         let unreadable = |refusal| Rejected { action: None, id: None, refusal };
         if frame.len() > FRAME_BYTES_MAX {
             return Err(unreadable(Refusal::TooLarge { field: "frame", problem: "must be at most 32 KiB".into() }));
         }
         let object = match serde_json::from_str(frame) {
-            Ok(Value::Object(object)) => object,
+            Ok(Value::Object(mut object)) => {
+                if let Some(at) = at {
+                    object.entry("action").or_insert_with(|| at.into());
+                }
+                object
+            }
             Ok(_) => return Err(unreadable(Refusal::bad_request("frame", "must be a JSON object"))),
             Err(_) => return Err(unreadable(Refusal::bad_request("frame", "must be valid JSON"))),
         };
         let fields = Fields { object: &object, path: "" };
         let name = fields.text("action");
         let echoed = name.as_ref().ok().filter(|name| name.chars().count() <= REQUEST_ID_CHARS_MAX);
-        let echoed = echoed.map(|&name| name.to_owned());
+        let echoed = at.or(echoed.copied()).map(str::to_owned);
         let id = match fields.optional("id", RequestId::parse) {
             Ok(id) => id,
             Err(refusal) => return Err(Rejected { action: echoed, id: None, refusal }),
         };
+        let name = name.and_then(|name| {
+            let is_of_path = at.is_none_or(|at| at == name);
+            if is_of_path { Ok(name) } else { Err(fields.wrong("action", "must be that of the path, or left out")) }
+        });
         match name.and_then(|name| Action::parse(name, &fields)) {
             Ok(Action::Send(_) | Action::Edit(_)) if has_bloated_body(frame) => {
                 let problem =

@@ -7,20 +7,19 @@ mod look;
 mod op;
 mod repair;
 mod reports;
-mod service;
 
 use actions::{Actions, SendLimits, WrittenAt};
 use domain::{Failure, Rate};
 use futures_util::future::try_join_all;
 use lambda::{
-    BadVariable, Diagnostic, EventLine, LambdaEvent, LogKey, actions_from_env, group_members_max, kept_for, profiles,
-    sdk_config,
+    BadVariable, Diagnostic, EventLine, LambdaEvent, LogKey, act_as_service, actions_from_env, group_members_max,
+    kept_for, profiles, sdk_config,
 };
 use op::Op;
 use serde_json::{Value, json};
 use store::connections::{self, Freshness};
 use store::{WarmTable, warm_up, watchers};
-use wire::{ProfileChange, ProfileResult, Timestamp, UserId, direct_conversation_id};
+use wire::{ConversationId, ProfileChange, ProfileResult, Seq, Timestamp, UserId, direct_conversation_id};
 
 /// The function's clients and settings, made once per process.
 #[derive(Debug)]
@@ -87,8 +86,8 @@ async fn run(deps: &Deps, op: Op, now: Timestamp, line: &mut EventLine) -> Resul
             look::conversation(deps, &[one, other], &conversation_id).await
         }
         Op::Repair { conversation_id: Some(group), log, .. } => repair::one(deps, &group, log, line).await,
-        Op::As { service, action } => service::act(deps, &service, *action, line).await,
-        Op::DeleteMessage { conversation_id, seq } => service::delete_message(deps, (conversation_id, seq), line).await,
+        Op::As { service, action } => act_as_service(&deps.actions, &service, *action, line).await,
+        Op::DeleteMessage { conversation_id, seq } => delete_message(deps, (conversation_id, seq), line).await,
         Op::Profile { user_id, set } => {
             let set = ProfileChange::of(&set)?;
             let ProfileResult { version } = deps.actions.change_profile(&user_id, &set, WrittenAt::Now).await?;
@@ -98,6 +97,15 @@ async fn run(deps: &Deps, op: Op, now: Timestamp, line: &mut EventLine) -> Resul
         Op::ReportClose { month, report_id, outcome } => reports::close(deps, &month, &report_id, &outcome, now).await,
         Op::Repair { conversation_id: None, since, behind, .. } => repair::all(deps, since, behind, line).await,
     }
+}
+
+/// Deletes a message of any author.
+async fn delete_message(deps: &Deps, message: (ConversationId, Seq), line: &mut EventLine) -> Result<Value, Failure> {
+    line.conversation_id = Some(message.0.clone());
+    let conflicts = line.measures.conflicts.insert(0);
+    let appended = deps.actions.delete_message(message, conflicts).await?;
+    line.tell(&deps.actions, line.started, &appended, None).await;
+    serde_json::to_value(appended.into_result()).map_err(|error| Failure::Unavailable(error.into()))
 }
 
 /// Nothing of a channel is posted to them any more, though a socket could not be closed. A `watch` that comes later finds the suspension.

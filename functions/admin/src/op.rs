@@ -1,9 +1,10 @@
 //! Requests of an operator.
 
 use actions::LogSoFar;
+use lambda::{OF_SERVICES, service_action};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use wire::{ClientMsgId, ConversationId, InvalidId, Refusal, ReportId, Request, Seq, ServiceAction, Timestamp, UserId};
+use wire::{ConversationId, Refusal, ReportId, Seq, ServiceAction, Timestamp, UserId};
 
 /// A request, by its `op`.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
@@ -99,8 +100,8 @@ impl Op {
     /// a socket.
     pub(crate) fn parse(request: Value) -> Result<Self, Refusal> {
         let named = request.get("op").and_then(Value::as_str);
-        if let Some((_, action)) = OF_SERVICES.iter().find(|(op, _)| named == Some(op)) {
-            return of_service(request, action);
+        if let Some((op, _)) = OF_SERVICES.iter().find(|(op, _)| named == Some(op)) {
+            return of_service(op, request);
         }
         if !OF_OPERATORS.iter().any(|op| named == Some(op)) {
             let all: Vec<&str> = OF_OPERATORS.into_iter().chain(OF_SERVICES.map(|(op, _)| op)).collect();
@@ -125,20 +126,8 @@ const OF_OPERATORS: [&str; 12] = [
     "reports",
     "report_close",
 ];
-/// Each with the action that it is.
-const OF_SERVICES: [(&str, &str); 5] =
-    [("send", "send"), ("create_group", "create"), ("add", "add"), ("remove", "remove"), ("restrict", "restrict")];
-
-fn of_service(mut request: Value, action: &str) -> Result<Op, Refusal> {
+fn of_service(op: &str, request: Value) -> Result<Op, Refusal> {
     let service = request.get("as").and_then(Value::as_str).unwrap_or_default();
     let service = UserId::parse_service(service).map_err(|invalid| Refusal::bad_request("as", invalid.to_string()))?;
-    if let Some(key) = request.get("client_msg_id").and_then(Value::as_str) {
-        let wrong = |invalid: InvalidId| Refusal::bad_request("client_msg_id", invalid.to_string());
-        ClientMsgId::of_service(key).map_err(wrong)?;
-    }
-    if let Some(fields) = request.as_object_mut() {
-        fields.insert("action".to_owned(), Value::from(action));
-    }
-    let request = Request::parse(&request.to_string()).map_err(|rejected| rejected.refusal)?;
-    Ok(Op::As { service, action: Box::new(request.action.try_into()?) })
+    Ok(Op::As { service, action: Box::new(service_action(op, request)?) })
 }

@@ -1,7 +1,7 @@
 //! The authorizer: verifies a token, and returns its user.
 //!
 //! API Gateway invokes it once per socket, before `$connect`, and repeats its reply on every event of that socket. The
-//! reply is the only source of identity in the product.
+//! reply is the only source of identity in the product. Over HTTP, API Gateway keeps a token's reply for minutes.
 
 mod bearer;
 mod keys;
@@ -14,6 +14,7 @@ use serde::Serialize;
 use wire::DeviceId;
 
 pub use keys::{FetchError, Keys};
+use token::Via;
 pub use token::{Expected, Invalid};
 
 const SHARED_KEYS: &str = "must not be any: strangers' apps have tokens of the same keys (JWKS_URL)";
@@ -29,7 +30,7 @@ pub struct Deps {
 }
 
 impl Deps {
-    /// Reads `JWKS_URL`, `TOKEN_ISSUER`, `TOKEN_AUDIENCE` and `QUERY_STRING_TOKENS` (`on` or `off`). The issuer or audience
+    /// Reads `JWKS_URL`, `TOKEN_ISSUER`, `TOKEN_AUDIENCE`, `SERVICE_AUDIENCE` and `QUERY_STRING_TOKENS` (`on` or `off`). The issuer or audience
     /// `any` turns its check off. Logs the checks that are on.
     ///
     /// # Errors
@@ -45,7 +46,12 @@ impl Deps {
                 _ => Ok(Some(value)),
             }
         };
-        let expected = Expected { issuer: checked("TOKEN_ISSUER")?, audience: checked("TOKEN_AUDIENCE")? };
+        // Empty where no service has a token.
+        let services = env("SERVICE_AUDIENCE").ok();
+        let expected = Expected { issuer: checked("TOKEN_ISSUER")?, audience: checked("TOKEN_AUDIENCE")?, services };
+        if expected.services.is_some() && expected.services == expected.audience {
+            return Err(BadVariable::new("SERVICE_AUDIENCE", "must not be the users' audience (TOKEN_AUDIENCE)"));
+        }
         let query_string_tokens = match env("QUERY_STRING_TOKENS")?.as_str() {
             "on" => true,
             "off" => false,
@@ -80,20 +86,21 @@ pub async fn start() -> Result<Deps, BadVariable> {
 pub async fn handle(deps: &Deps, event: LambdaEvent<Request>) -> Result<AuthorizerResponse, Diagnostic> {
     let (request_id, request) = (event.context.request_id, event.payload);
     let started = deps.clock.now();
+    // An event of a request over HTTP has `routeArn` in its place.
+    let via = if request.method_arn.is_some() { Via::Socket } else { Via::Http };
     let verdict = match bearer::find(&request, deps.query_string_tokens) {
-        Ok(token) => token::verify(&deps.keys, &deps.expected, token, &deps.clock).await,
+        Ok(token) => token::verify(&deps.keys, &deps.expected, token, (via, &deps.clock)).await,
         Err(invalid) => Err(invalid),
     };
     // A malformed id is dropped here; `$connect` refuses it.
     let device = request.query_string_parameters.first("device_id").and_then(|id| DeviceId::parse(id).ok());
-    let method_arn = request.method_arn.unwrap_or_default();
     let mut line = EventLine::of(&request_id, "authorize", started);
     line.ended(deps.clock.now());
     match verdict {
         Ok(principal) => {
             line.user_id = Some(principal.user.clone());
             line.info("ok", "admitted");
-            Ok(AuthorizerResponse::allow(&principal, device, method_arn))
+            Ok(AuthorizerResponse::allow(&principal, device, request.method_arn))
         }
         Err(Invalid::KeysUnavailable(error)) => {
             line.error("unavailable", &error, "failed");
@@ -102,7 +109,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Request>) -> Result<Authoriz
         Err(invalid) => {
             line.reason = Some(invalid.to_string());
             line.info("refused", "refused");
-            Ok(AuthorizerResponse::deny(method_arn))
+            Ok(AuthorizerResponse::deny(request.method_arn))
         }
     }
 }
@@ -118,23 +125,30 @@ pub struct Principal {
 /// The response to API Gateway. The type is ours, because `aws_lambda_events` also writes `"usageIdentifierKey": null`.
 /// No page of AWS promises that API Gateway accepts that.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AuthorizerResponse {
-    principal_id: String,
-    policy_document: Policy,
-    context: Context,
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", untagged)]
+pub enum AuthorizerResponse {
+    OfSocket {
+        principal_id: String,
+        policy_document: Policy,
+        context: Context,
+    },
+    /// API Gateway's simple response. The context has the principal, since the response has no other place for it.
+    OfHttp {
+        is_authorized: bool,
+        context: Context,
+    },
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Policy {
+pub struct Policy {
     version: &'static str,
     statement: [Statement; 1],
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Statement {
+pub struct Statement {
     action: &'static str,
     effect: &'static str,
     /// The very `$connect` of the request: wildcards in the style of REST APIs don't match it.
@@ -142,8 +156,10 @@ struct Statement {
 }
 
 /// Fields of every later event of the socket. API Gateway makes strings of the values; so does this type.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-struct Context {
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Context {
+    #[serde(rename = "principalId", skip_serializing_if = "Option::is_none")]
+    principal_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     exp: Option<String>,
     /// The client's name of the device, given at the connect. The name identifies a device, and never a user.
@@ -152,17 +168,24 @@ struct Context {
 }
 
 impl AuthorizerResponse {
-    fn allow(principal: &Principal, device_id: Option<DeviceId>, method_arn: String) -> Self {
-        let context = Context { exp: Some(principal.expires_at.to_string()), device_id };
-        Self::new(principal.user.to_string(), "Allow", method_arn, context)
+    fn allow(principal: &Principal, device_id: Option<DeviceId>, method_arn: Option<String>) -> Self {
+        let (user, exp) = (principal.user.to_string(), Some(principal.expires_at.to_string()));
+        if let Some(arn) = method_arn {
+            return Self::new(user, "Allow", arn, Context { exp, device_id, ..Context::default() });
+        }
+        // API Gateway keeps the reply for the token, which several devices may have.
+        Self::OfHttp { is_authorized: true, context: Context { principal_id: Some(user), exp, device_id: None } }
     }
 
-    fn deny(method_arn: String) -> Self {
-        Self::new("anonymous".to_owned(), "Deny", method_arn, Context { exp: None, device_id: None })
+    fn deny(method_arn: Option<String>) -> Self {
+        match method_arn {
+            Some(arn) => Self::new("anonymous".to_owned(), "Deny", arn, Context::default()),
+            None => Self::OfHttp { is_authorized: false, context: Context::default() },
+        }
     }
 
     fn new(principal_id: String, effect: &'static str, resource: String, context: Context) -> Self {
         let statement = [Statement { action: "execute-api:Invoke", effect, resource }];
-        Self { principal_id, policy_document: Policy { version: "2012-10-17", statement }, context }
+        Self::OfSocket { principal_id, policy_document: Policy { version: "2012-10-17", statement }, context }
     }
 }

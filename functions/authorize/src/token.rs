@@ -24,6 +24,8 @@ const CLOCK_LEEWAY: Duration = Duration::from_mins(1);
 pub struct Expected {
     pub issuer: Option<String>,
     pub audience: Option<String>,
+    /// The audience of the tokens of services, which count over HTTP alone. Without one, no service has a token.
+    pub services: Option<String>,
 }
 
 /// Why a token does not count. For the log: no part of the token is in it.
@@ -49,7 +51,7 @@ pub enum Invalid {
     Kind,
     #[error("sub or exp is missing or unusable")]
     Claims,
-    #[error("sub is the id of a service")]
+    #[error("sub is the id of a service, whose tokens count over HTTP with ServiceAudience alone")]
     Service,
     #[error("the issuer's keys are unavailable: {0}")]
     KeysUnavailable(FetchError),
@@ -74,7 +76,19 @@ struct Claims {
     events: Option<IgnoredAny>,
 }
 
-pub(crate) async fn verify(keys: &Keys, expected: &Expected, token: &str, clock: &Clock) -> Result<Principal, Invalid> {
+/// Which tokens count for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Via {
+    Socket,
+    Http,
+}
+
+pub(crate) async fn verify(
+    keys: &Keys,
+    expected: &Expected,
+    token: &str,
+    (via, clock): (Via, &Clock),
+) -> Result<Principal, Invalid> {
     if token.len() > TOKEN_BYTES_MAX {
         return Err(Invalid::Malformed);
     }
@@ -94,12 +108,19 @@ pub(crate) async fn verify(keys: &Keys, expected: &Expected, token: &str, clock:
     if !claims.are_of_access() || !header.typ.is_none_or(|typ| is_plain(&typ)) {
         return Err(Invalid::Kind);
     }
-    if !expected.audience.as_ref().is_none_or(|audience| claims.are_for(audience)) {
+    let user = UserId::parse(&claims.sub).map_err(|_| Invalid::Claims);
+    let is_service = user.as_ref().is_ok_and(UserId::is_service);
+    if is_service {
+        // Its own audience: an issuer that lets a user choose `sub` must not make a service of that user.
+        let services = expected.services.as_ref().filter(|_| via == Via::Http);
+        if !services.is_some_and(|audience| claims.are_for(audience)) {
+            return Err(Invalid::Service);
+        }
+    } else if !expected.audience.as_ref().is_none_or(|audience| claims.are_for(audience)) {
         return Err(Invalid::IssuerOrAudience);
     }
     let expires_at = in_time(&claims, clock.now())?;
-    let user = UserId::parse(&claims.sub).map_err(|_| Invalid::Claims)?;
-    if user.is_service() { Err(Invalid::Service) } else { Ok(Principal { user, expires_at }) }
+    Ok(Principal { user: user?, expires_at })
 }
 
 /// Reports whether a header declares just a JWT, or an access token (RFC 9068): other tokens of the issuer declare

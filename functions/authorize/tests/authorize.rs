@@ -340,9 +340,9 @@ async fn issuer_and_audience_are_checked_where_they_are_configured() {
     let (mut world, signer) = world_and_signer().await;
     let (issuer, audience) = (Some("https://issuer.example".to_owned()), Some("pigeonhole".to_owned()));
     for expected in [
-        Expected { issuer: issuer.clone(), audience: None },
-        Expected { issuer: None, audience: audience.clone() },
-        Expected { issuer, audience },
+        Expected { issuer: issuer.clone(), ..Expected::default() },
+        Expected { audience: audience.clone(), ..Expected::default() },
+        Expected { issuer, audience, services: None },
     ] {
         world.deps.expected = expected.clone();
         let mut good = claims();
@@ -367,7 +367,7 @@ async fn issuer_and_audience_are_checked_where_they_are_configured() {
 #[tokio::test]
 async fn issuer_and_audience_are_compared_to_the_letter() {
     let (mut world, signer) = world_and_signer().await;
-    world.deps.expected = Expected { issuer: Some("https://issuer.example".to_owned()), audience: None };
+    world.deps.expected = Expected { issuer: Some("https://issuer.example".to_owned()), ..Expected::default() };
     for issuer in ["https://issuer.example/", "HTTPS://issuer.example", "https://issuer.example.evil", "https://issuer"]
     {
         world.refuses(&signer.token(&claims_with("iss", json!(issuer))), &Invalid::IssuerOrAudience).await;
@@ -601,7 +601,8 @@ async fn tokens_of_the_issuers_in_the_manual_are_accepted() {
         let mut claims = claims;
         claims["iss"] = json!(issuer);
         claims.as_object_mut().unwrap().extend(common.as_object().unwrap().clone());
-        world.deps.expected = Expected { issuer: Some(issuer.to_owned()), audience: Some(audience.to_owned()) };
+        world.deps.expected =
+            Expected { issuer: Some(issuer.to_owned()), audience: Some(audience.to_owned()), services: None };
         let token = signer.sign(&header.to_string(), &claims.to_string());
         assert_eq!(world.admits(&token).await, alice(), "{issuer}");
     }
@@ -1425,4 +1426,52 @@ async fn no_token_and_no_user_is_ever_logged() {
             }
         }
     }
+}
+
+// ---- Over HTTP ----
+
+/// The event of a request over HTTP with this token.
+fn over_http(token: &str) -> aws_lambda_events::apigw::ApiGatewayCustomAuthorizerRequestTypeRequest {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../events/authorize_http.json");
+    let mut event: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    event["headers"]["authorization"] = json!(format!("Bearer {token}"));
+    serde_json::from_value(event).unwrap()
+}
+
+#[tokio::test]
+async fn over_http_the_reply_is_simple_and_names_no_device() {
+    let (world, signer) = world_and_signer().await;
+    let (answer, _) = world.ask(over_http(&signer.token(&claims()))).await;
+    let context = json!({"principalId": "alice", "exp": LATER.to_string()});
+    assert_eq!(answer.unwrap(), json!({"isAuthorized": true, "context": context}));
+    let (answer, _) = world.ask(over_http(&signer.token(&claims_with("exp", json!(1))))).await;
+    assert_eq!(answer.unwrap(), json!({"isAuthorized": false, "context": {}}));
+}
+
+#[tokio::test]
+async fn a_services_token_counts_over_http_with_its_own_audience_alone() {
+    let (mut world, signer) = world_and_signer().await;
+    let token = |user: &str, audience: Value| signer.token(&json!({"sub": user, "aud": audience, "exp": LATER}));
+    for (services, user, audience, is_admitted) in [
+        (None, "@orders", json!("pigeonhole"), false),
+        (None, "@orders", json!("services"), false),
+        (Some("services"), "@orders", json!("services"), true),
+        (Some("services"), "@orders", json!(["other", "services"]), true),
+        (Some("services"), "@orders", json!("pigeonhole"), false),
+        (Some("services"), "alice", json!("services"), false),
+        (Some("services"), "alice", json!("pigeonhole"), true),
+    ] {
+        let (audience, said) = (audience.clone(), format!("{services:?} {user} {audience}"));
+        let services = services.map(str::to_owned);
+        world.deps.expected = Expected { issuer: None, audience: Some("pigeonhole".to_owned()), services };
+        let token = token(user, audience);
+        let (answer, _) = world.ask(over_http(&token)).await;
+        assert_eq!(answer.unwrap()["isAuthorized"], is_admitted, "{said}");
+        if user == "@orders" {
+            world.refuses_event(with_token(&token), &Invalid::Service).await;
+        }
+    }
+    assert!(deps_of(&[("SERVICE_AUDIENCE", "services")]).unwrap().expected.services.is_some());
+    assert!(deps_of(&[]).unwrap().expected.services.is_none());
+    assert!(deps_of(&[("SERVICE_AUDIENCE", "pigeonhole")]).is_err());
 }

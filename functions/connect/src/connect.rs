@@ -35,9 +35,9 @@ pub(crate) async fn connect(deps: &Deps, event: &InvocationEvent) -> Result<Resp
 }
 
 async fn note(deps: &Deps, caller: &Caller, event: &InvocationEvent, line: &mut EventLine) -> Result<(), Failure> {
-    let device = event.payload.query_string_parameters.first("device_id").map(DeviceId::parse).transpose();
+    let device = event.payload.query_string_parameters.get("device_id").map(|id| DeviceId::parse(id)).transpose();
     let device = device.map_err(|invalid| Refusal::bad_request("device_id", invalid.to_string()))?;
-    let Caller { user, connection: id, connected_at, token_expires_at, .. } = caller;
+    let (id, Caller { user, connected_at, token_expires_at, .. }) = (caller.connection()?, caller);
     deps.suspensions.refuse(&deps.actions, user).await?;
     let connection = Connection::new(id.clone(), *connected_at, *token_expires_at);
     connections::put(&deps.actions.store, user, &connection, device.as_ref()).await?;
@@ -69,7 +69,7 @@ impl Suspensions {
         if self.noted().get(user).is_none_or(|until| *until <= now) {
             return Ok(());
         }
-        if connections::suspended_until(&actions.store, user, now).await?.is_some() {
+        if connections::suspended_until(&actions.store, user, now, Freshness::Strong).await?.is_some() {
             return Err(Refusal::Forbidden.into());
         }
         self.noted().remove(user);
@@ -93,8 +93,6 @@ impl Suspensions {
 /// Whether the client offers the subprotocol. A browser closes a socket whose server selects none of its offers, or
 /// another one (RFC 6455, section 4.1). The offers of a browser include its token, which must never be echoed.
 fn offers_subprotocol(event: &InvocationEvent) -> bool {
-    let offered = event.payload.headers.get_all("sec-websocket-protocol");
-    let multi = event.payload.multi_value_headers.get_all("sec-websocket-protocol");
-    let mut lists = offered.iter().chain(multi.iter()).filter_map(|list| list.to_str().ok());
+    let mut lists = event.payload.header("sec-websocket-protocol");
     lists.any(|list| list.split(',').any(|protocol| protocol.trim() == SUBPROTOCOL))
 }

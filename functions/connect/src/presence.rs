@@ -54,7 +54,8 @@ async fn may_see(deps: &Deps, viewer: &UserId, user: &UserId) -> Result<bool, Fa
 /// Notes that the caller's connection watches the user. Returns when the user was last seen at that time; `None` if the
 /// connection does not watch. A client then requests the presence again.
 async fn note_observer(deps: &Deps, caller: &Caller, user: &UserId, listed: &Connections) -> Option<Timestamp> {
-    let Caller { user: observer, connection, connected_at, token_expires_at, .. } = caller;
+    let (connection, Caller { user: observer, connected_at, token_expires_at, .. }) =
+        (caller.connection().ok()?, caller);
     let ends_at = Connection::new(connection.clone(), *connected_at, *token_expires_at).ends_at;
     match listed.observers.note(observer, connection, ends_at, deps.actions.clock.now()) {
         Noted::Already => listed.last_seen_at,

@@ -38,7 +38,7 @@ pub(crate) async fn typing(
     if !deps.typing.admit(&caller.user, conversation_id, now) {
         return Ok(());
     }
-    let delivered = deps.actions.tell_typing(&caller.user, conversation_id, &caller.connection).await?;
+    let delivered = deps.actions.tell_typing(&caller.user, conversation_id, caller.origin.as_ref()).await?;
     line.frames(delivered.iter().map(|to| to.frames));
     Ok(())
 }

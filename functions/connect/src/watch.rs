@@ -15,8 +15,8 @@ pub(crate) async fn watch(
     line: &mut EventLine,
 ) -> Result<Reply, Failure> {
     let channel = line.conversation_id.insert(request.conversation_id);
-    let Caller { user, connection, connected_at, token_expires_at, .. } = caller;
-    let connection = Connection::new(connection.clone(), *connected_at, *token_expires_at);
+    let Caller { user, connected_at, token_expires_at, .. } = caller;
+    let connection = Connection::new(caller.connection()?.clone(), *connected_at, *token_expires_at);
     Ok(deps.actions.watch(user, &connection, channel).await?.into())
 }
 
@@ -27,6 +27,6 @@ pub(crate) async fn unwatch(
     line: &mut EventLine,
 ) -> Result<Reply, Failure> {
     let channel = line.conversation_id.insert(request.conversation_id);
-    deps.actions.unwatch(&caller.user, &caller.connection, channel).await?;
+    deps.actions.unwatch(&caller.user, caller.connection()?, channel).await?;
     Ok(UnwatchResult {}.into())
 }

@@ -20,6 +20,7 @@ pub async fn start() -> Result<Core, BadVariable> {
     let mut limits = SendLimits::default();
     (limits.encryption, limits.sealed_reports) = (encryption()?, sealed_reports()?);
     limits.filtered = optional("SEND_HOOK_ARN").is_some();
+    limits.http = lambda::env("HTTP_API")? == "on";
     limits.profiles = profiles()?;
     let core = Core::from_env(&sdk_config().await, limits)?;
     core.actions.warm_up(WarmTable::Inbox).await;

@@ -43,7 +43,7 @@ pub(crate) async fn join(
     let conflicts = line.measures.conflicts.insert(0);
     let Joined { last_seq, entry } = core.actions.join(&caller.user, conversation, conflicts).await?;
     if let Some(entry) = &entry {
-        line.tell(&core.actions, started, entry, Some(&caller.connection)).await;
+        line.tell(&core.actions, started, entry, caller.origin.as_ref()).await;
     }
     Ok(JoinResult { last_seq })
 }
@@ -56,11 +56,11 @@ pub(crate) async fn leave(
 ) -> Result<LeaveResult, Failure> {
     line.conversation_id = Some(request.conversation_id.clone());
     let started = core.actions.clock.now();
-    let writer = Writer { user: &caller.user, connection: Some(&caller.connection) };
+    let writer = Writer { user: &caller.user, origin: caller.origin.as_ref() };
     let conflicts = line.measures.conflicts.insert(0);
     let entry = core.actions.leave(writer, request, conflicts).await?;
     if let Some(entry) = &entry {
-        line.tell(&core.actions, started, entry, Some(&caller.connection)).await;
+        line.tell(&core.actions, started, entry, caller.origin.as_ref()).await;
     }
     Ok(LeaveResult { entry: entry.map(Appended::into_result) })
 }
@@ -86,12 +86,12 @@ async fn apply(
 ) -> Result<Changed, Failure> {
     line.conversation_id = Some(key.0.clone());
     let started = core.actions.clock.now();
-    let writer = Writer { user: &caller.user, connection: Some(&caller.connection) };
+    let writer = Writer { user: &caller.user, origin: caller.origin.as_ref() };
     let conflicts = line.measures.conflicts.insert(0);
     let changed = core.actions.change_group(writer, key, change, conflicts).await?;
     // After the commit nothing may fail the request any more.
     if let Changed::Entry(appended) = &changed {
-        line.tell(&core.actions, started, appended, Some(&caller.connection)).await;
+        line.tell(&core.actions, started, appended, caller.origin.as_ref()).await;
     }
     Ok(changed)
 }

@@ -13,7 +13,7 @@ pub(crate) async fn profile(
 ) -> Result<ProfileResult, Failure> {
     let result = core.actions.change_own_profile(&caller.user, &request.set).await?;
     let event = ServerEvent::Profile(result.clone());
-    let delivered = core.actions.tell_own(&caller.user, event, Some(&caller.connection)).await;
+    let delivered = core.actions.tell_own(&caller.user, event, caller.origin.as_ref()).await;
     line.frames(delivered.iter().map(|to| to.frames));
     Ok(result)
 }

@@ -168,7 +168,7 @@ async fn send(deps: &Deps, message: ServiceMessage, line: &mut EventLine) -> Res
     line.user_id = Some(from.clone());
     let started = deps.actions.clock.now();
     let conflicts = line.measures.conflicts.insert(0);
-    let writer = Writer { user: &from, connection: None };
+    let writer = Writer { user: &from, origin: None };
     let appended = deps.actions.append(writer, request, conflicts).await?;
     let delivered = line.tell(&deps.actions, started, &appended, None).await;
     let left = delivered.iter().filter(|to| to.frames.posted == 0).count();

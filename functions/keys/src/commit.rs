@@ -21,10 +21,10 @@ pub(crate) async fn commit(
     line.conversation_id = Some(conversation_for(&caller.user, &request.target));
     let started = deps.actions.clock.now();
     let conflicts = line.measures.conflicts.insert(0);
-    let writer = Writer { user: &caller.user, connection: Some(&caller.connection) };
+    let writer = Writer { user: &caller.user, origin: caller.origin.as_ref() };
     let epoch = request.epoch + 1;
     let appended = deps.actions.commit(writer, request, conflicts).await?;
-    line.tell(&deps.actions, started, &appended, Some(&caller.connection)).await;
+    line.tell(&deps.actions, started, &appended, caller.origin.as_ref()).await;
     // A repeated request names the same epoch.
     Ok(CommitResult { entry: appended.into_result(), epoch }.into())
 }

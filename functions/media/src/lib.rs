@@ -13,8 +13,8 @@ mod uploaded;
 use actions::{Actions, SendLimits};
 use domain::Rate;
 use lambda::{
-    BadVariable, BatchResponse, Caller, Core, Diagnostic, EventLine, InvocationEvent, LambdaEvent, Limiter,
-    NotFromApiGateway, Response, WebSocketEvent, answer, count, encryption, env, rate, sdk_config,
+    ApiEvent, BadVariable, BatchResponse, Caller, Core, Diagnostic, EventLine, InvocationEvent, LambdaEvent, Limiter,
+    NotFromApiGateway, Response, answer, count, encryption, env, rate, sdk_config,
 };
 use objects::Objects;
 use queue::Failures;
@@ -83,7 +83,7 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Value>) -> Result<Answered, 
         let batch: Removals = serde_json::from_value(payload).map_err(|_| NotFromApiGateway("Records"))?;
         return Ok(Answered::Batch(sweep::sweep(deps, &context.request_id, batch).await));
     }
-    let event: WebSocketEvent = serde_json::from_value(payload).map_err(|_| NotFromApiGateway("form"))?;
+    let event: ApiEvent = serde_json::from_value(payload).map_err(|_| NotFromApiGateway("form"))?;
     act(deps, LambdaEvent { payload: event, context }).await.map(Answered::Client)
 }
 

@@ -14,7 +14,7 @@ pub(crate) async fn read(
     let ReadRequest { conversation_id, seq } = request;
     line.seq = Some(seq);
     let conversation_id = line.conversation_id.insert(conversation_id);
-    let (result, delivered) = core.actions.read(&caller.user, &caller.connection, conversation_id, seq).await?;
+    let (result, delivered) = core.actions.read(&caller.user, caller.origin.as_ref(), conversation_id, seq).await?;
     line.frames(delivered.iter().map(|to| to.frames));
     Ok(result.into())
 }

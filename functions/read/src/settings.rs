@@ -16,7 +16,7 @@ pub(crate) async fn settings(
     }
     core.actions.set(&caller.user, &request).await?;
     let event = ServerEvent::Settings(request);
-    let delivered = core.actions.tell_own(&caller.user, event, Some(&caller.connection)).await;
+    let delivered = core.actions.tell_own(&caller.user, event, caller.origin.as_ref()).await;
     line.frames(delivered.iter().map(|to| to.frames));
     Ok(SettingsResult {}.into())
 }

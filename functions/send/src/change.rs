@@ -32,7 +32,7 @@ pub(crate) async fn apply(
     line.conversation_id = Some(wanted.conversation_id.clone());
     let started = core.actions.clock.now();
     let conflicts = line.measures.conflicts.insert(0);
-    let writer = Writer { user: &caller.user, connection: Some(&caller.connection) };
+    let writer = Writer { user: &caller.user, origin: caller.origin.as_ref() };
     let appended = core.actions.change(writer, wanted, conflicts).await?;
     Ok(tell(core, caller, started, appended, line).await)
 }

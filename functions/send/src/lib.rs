@@ -62,7 +62,7 @@ async fn tell(
     appended: Appended,
     line: &mut EventLine,
 ) -> SendResult {
-    let delivered = line.tell(&core.actions, started, &appended, Some(&caller.connection)).await;
+    let delivered = line.tell(&core.actions, started, &appended, caller.origin.as_ref()).await;
     let left = delivered.iter().filter(|to| to.user != caller.user && to.frames.posted == 0).count();
     line.measures.left_pending = Some(left as u64);
     appended.into_result()

@@ -17,7 +17,7 @@ pub(crate) async fn send(
     line.conversation_id = Some(conversation_for(&caller.user, &request.target));
     let started = core.actions.clock.now();
     let conflicts = line.measures.conflicts.insert(0);
-    let writer = Writer { user: &caller.user, connection: Some(&caller.connection) };
+    let writer = Writer { user: &caller.user, origin: caller.origin.as_ref() };
     let appended = core.actions.append(writer, request, conflicts).await?;
     Ok(tell(core, caller, started, appended, line).await.into())
 }

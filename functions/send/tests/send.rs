@@ -279,7 +279,7 @@ async fn messages_of_one_moment_have_ids_of_their_own() {
 async fn an_event_without_the_authorizers_word_is_an_error_of_the_function() {
     let bench = Workbench::default();
     let mut event = message("alice", &message_to_bob("m1").to_string());
-    event.payload.request_context.authorizer = lambda::WebSocketEvent::default().request_context.authorizer;
+    event.payload.request_context.authorizer = lambda::ApiEvent::default().request_context.authorizer;
     let error = bench.handle("send", event).await.unwrap_err();
     assert!(error.error_message.contains("principalId"), "{error:?}");
     assert!(bench.operations().is_empty());

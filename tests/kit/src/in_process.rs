@@ -10,9 +10,7 @@ use deliver::{ConnectionsApi, Fanout};
 use device::Applications;
 use domain::{ConnectionId, Encryption, Profiles, Rate};
 use keys::KeyRates;
-use lambda::{
-    Clock, Context, Core, Diagnostic, InvocationEvent, LambdaEvent, Limiter, LogKey, Response, WebSocketEvent,
-};
+use lambda::{ApiEvent, Clock, Context, Core, Diagnostic, InvocationEvent, LambdaEvent, Limiter, LogKey, Response};
 use media::UploadLimits;
 use objects::Objects;
 use push::Phones;
@@ -109,6 +107,7 @@ pub struct InProcess {
     group: Core,
     fanout: Actions,
     admin: admin::Deps,
+    backend: backend::Deps,
     ingest: Option<ingest::Deps>,
     queue: Option<aws_sdk_sqs::Client>,
     filter: Option<(Filter, bool)>,
@@ -232,6 +231,7 @@ impl InProcess {
             media: of_media(objects, plain(), limits),
             notify: None,
             admin: of_operators(sealing(of_rates(Rate::UNLIMITED, Rate::UNLIMITED)).actions),
+            backend: backend::Deps { actions: sealing(of_rates(Rate::UNLIMITED, Rate::UNLIMITED)).actions },
             ingest: None,
             queue: None,
             filter: None,
@@ -328,6 +328,31 @@ impl InProcess {
         Box::pin(admin::handle(&self.admin, LambdaEvent::new(request, Context::default()))).await.unwrap()
     }
 
+    /// The status and the body of the reply over HTTP to this user or service, from this device. The path is `send`, or
+    /// `services/send`.
+    pub async fn http(&self, user: &str, device: Option<&str>, path: &str, frame: Value) -> (i64, Value) {
+        let mut event = file_event("http");
+        let (key, op) = match path.split_once('/') {
+            Some((_, op)) => ("POST /v1/services/{op}".to_owned(), op),
+            None => (format!("POST /v1/{path}"), path),
+        };
+        event["pathParameters"] = json!({ "op": op });
+        event["requestContext"]["routeKey"] = json!(key);
+        event["requestContext"]["authorizer"]["lambda"]["principalId"] = json!(user);
+        event["headers"]["x-device-id"] = json!(device.unwrap_or_default());
+        if device.is_none() {
+            event["headers"].as_object_mut().unwrap().remove("x-device-id");
+        }
+        event["body"] = json!(frame.to_string());
+        let event = to_event(event);
+        let answer = match path.split_once('/') {
+            Some(_) => Box::pin(backend::handle(&self.backend, event)).await.unwrap(),
+            None => self.handle(path, event).await.unwrap(),
+        };
+        assert_eq!(answer.headers["content-type"], "application/json");
+        (answer.status_code, serde_json::from_str(&answer.body.unwrap()).unwrap())
+    }
+
     /// The answer to a frame of this user's.
     pub async fn run(&self, user: &str, frame: Value) -> Value {
         let mut event = message(user, &frame.to_string());
@@ -366,7 +391,7 @@ impl InProcess {
         let mut event = self.event("connect", user);
         event.payload.request_context.connection_id = Some(connection.to_owned());
         let query = HashMap::from([("device_id".to_owned(), device.to_owned())]);
-        event.payload.query_string_parameters = query.into();
+        event.payload.query_string_parameters = query;
         assert_eq!(self.handle("connect", event).await.unwrap().status_code, 200);
     }
 
@@ -464,7 +489,7 @@ pub fn file_event(file: &str) -> Value {
 }
 
 pub fn to_event(event: Value) -> InvocationEvent {
-    let payload: WebSocketEvent = serde_json::from_value(event).expect("the event parses");
+    let payload: ApiEvent = serde_json::from_value(event).expect("the event parses");
     LambdaEvent::new(payload, Context::default())
 }
 

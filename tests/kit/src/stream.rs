@@ -48,8 +48,10 @@ fn call<Q: DeserializeOwned, A: Serialize>(
 /// The template with all that can be chosen: phones to ring, so that the inbox table has a stream, and a backend's queue.
 pub fn whole_template() -> Template {
     let push = ("FcmApplicationArn", "arn:aws:sns:us-east-1:000000000000:app/GCM/local");
-    let chosen = [push, ("BackendMessages", "on")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-    Template::load(&workspace_root().join("template.yaml"), &chosen.into()).unwrap()
+    let http = [("HttpApi", "on"), ("ServiceAudience", "services")];
+    let chosen = [push, ("BackendMessages", "on")].into_iter().chain(http);
+    let chosen = chosen.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Template::load(&workspace_root().join("template.yaml"), &chosen.collect()).unwrap()
 }
 
 /// Returns the patterns of the template's mapping. Lambda delivers a record that fits one of them.

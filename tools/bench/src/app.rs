@@ -161,6 +161,21 @@ impl App {
         cost.with(&self.aws.calls())
     }
 
+    /// Sends these requests over HTTP, each from the user's first device, and returns their cost. API Gateway bills a
+    /// request with its reply as one.
+    pub async fn over_http(&self, requests: impl IntoIterator<Item = (&str, Value)>) -> Cost {
+        let _ = self.aws.calls();
+        let mut cost = Cost::default();
+        for (user, frame) in requests {
+            let action = frame["action"].as_str().unwrap_or_default();
+            let (status, answer) = self.functions.http(user, Some("first"), action, frame.clone()).await;
+            assert_eq!(status, 200, "{answer}");
+            cost.invocations += 1;
+            cost.frames_in += 1;
+        }
+        cost.with(&self.aws.calls())
+    }
+
     /// Sends a frame from this device of the user's, and returns its cost.
     pub async fn cost_at(&self, user: &str, device: &str, frame: Value) -> Cost {
         let _ = self.aws.calls();

@@ -134,6 +134,8 @@ pub struct Ways {
     pub drained: Cost,
     /// A reply to an online user that takes the read mark along, as each message of a lively conversation does.
     pub fused: Cost,
+    /// `online` and `fused` with each request over HTTP.
+    pub over_http: [Cost; 2],
 }
 
 pub async fn ways() -> Ways {
@@ -146,6 +148,8 @@ pub async fn ways() -> Ways {
     let next = app.message("bob", "a message of some forty characters, say");
     let marks = ["ack", "read"].map(|action| ("bob", up_to(action, &conversation, seq + 2)));
     let online_with_ack = app.cost([("alice", next)].into_iter().chain(marks)).await;
+    let next = app.message("bob", "a message of some forty characters, say");
+    let online_over_http = app.over_http([("alice", next), ("bob", up_to("read", &conversation, seq + 3))]).await;
 
     let mut app = App::new(None);
     app.online(&["alice"]).await;
@@ -161,17 +165,23 @@ pub async fn ways() -> Ways {
     let seq = app.ok("bob", reply).await["seq"].as_u64().unwrap_or_default();
     let next = app.reply("bob", "a message of some forty characters, say", seq);
     let fused = app.cost([("alice", next)]).await;
-    Ways { online, online_with_ack, drained, fused }
+    let reply = app.reply("alice", "hi", seq + 1);
+    let seq = app.ok("bob", reply).await["seq"].as_u64().unwrap_or_default();
+    let next = app.reply("bob", "a message of some forty characters, say", seq);
+    let over_http = [online_over_http, app.over_http([("alice", next)]).await];
+    Ways { online, online_with_ack, drained, fused, over_http }
 }
 
 /// Returns the price of a million messages, by part.
 pub async fn table() -> String {
-    let Ways { online, online_with_ack, drained, fused } = ways().await;
+    let Ways { online, online_with_ack, drained, fused, over_http } = ways().await;
+    let half_over_http = over_http.iter().map(Bill::of_a_million).sum();
     let half = [&online, &fused].map(Bill::of_a_million).into_iter().sum();
     let mut rows = vec![
         ("sent, delivered and read online", Bill::of_a_million(&online), 1.0),
         ("as above, acknowledged before read", Bill::of_a_million(&online_with_ack), 1.0),
         ("half of them read with the reply", half, 2.0),
+        ("half of them, each request over HTTP", half_over_http, 2.0),
         ("all of them read with the reply", Bill::of_a_million(&fused), 1.0),
         ("left pending, 100 drained and read together", Bill::of_a_million(&drained), 100.0),
     ];

@@ -73,6 +73,8 @@ pub(crate) async fn sending() -> Rows {
     rows.push(("send: duplicate", app.cost([("alice", next)]).await));
     let next = app.message("bob", "hi");
     rows.push(("send: next message, earlier ones pending", app.cost([("alice", next)]).await));
+    let next = app.message("bob", "hi");
+    rows.push(("send: next message, over HTTP", app.over_http([("alice", next)]).await));
     app.functions.clock.advance(Duration::from_mins(2));
     let next = app.message("bob", "hi");
     rows.push(("send: first message in a minute", app.cost([("alice", next)]).await));

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_yaml_ng::{Mapping, Value};
-use wire::{ACTIONS, ActionSpec};
+use wire::{ACTIONS, ActionSpec, HTTP_ACTIONS};
 
 use self::yaml::{get_att, map, reference, sub, tag, text};
 
@@ -31,6 +31,7 @@ pub(crate) fn template(root: &Path) -> String {
 
     let resources = section(&mut template, "Resources");
     add_routes(resources);
+    add_http_routes(resources);
     for (name, function) in &functions {
         add_function(resources, text(name), function.as_mapping().expect("a function is a map"));
     }
@@ -116,6 +117,56 @@ fn add_own_route(resources: &mut Mapping, id: &str, key: &str, function: &str) {
     resources.insert(format!("{id}Integration").into(), resource("AWS::ApiGatewayV2::Integration", integration));
     resources.insert(format!("{id}Route").into(), resource("AWS::ApiGatewayV2::Route", route));
     resources.insert(format!("{id}Permission").into(), resource("AWS::Lambda::Permission", permission));
+}
+
+/// A route over HTTP for each of its actions, and one for the operations of services; for each function an integration
+/// and a permission.
+fn add_http_routes(resources: &mut Mapping) {
+    let of_actions = ACTIONS.iter().filter(|action| HTTP_ACTIONS.contains(&action.name));
+    let routes = of_actions.map(|action| (action.name, action.function)).chain([(SERVICES, "backend")]);
+    for (path, function) in routes {
+        let (id, condition) = match path {
+            SERVICES => ("Services".to_owned(), "HasServices"),
+            _ => (capitalized(path), "HasHttp"),
+        };
+        let of_function = format!("Http{}Integration", capitalized(function));
+        let route = map([
+            ("ApiId", reference("HttpGateway")),
+            ("RouteKey", format!("POST /v1/{path}").into()),
+            ("AuthorizationType", "CUSTOM".into()),
+            ("AuthorizerId", reference("HttpAuthorizer")),
+            ("Target", sub(&format!("integrations/${{{of_function}}}"))),
+        ]);
+        add_if(resources, condition, format!("Http{id}Route"), "AWS::ApiGatewayV2::Route", route);
+        if resources.contains_key(of_function.as_str()) {
+            continue;
+        }
+        let lambda = "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions";
+        let function_id = function_id(function);
+        let integration = map([
+            ("ApiId", reference("HttpGateway")),
+            ("IntegrationType", "AWS_PROXY".into()),
+            ("IntegrationUri", sub(&format!("{lambda}/${{{function_id}.Arn}}/invocations"))),
+            ("PayloadFormatVersion", "2.0".into()),
+        ]);
+        let permission = map([
+            ("Action", "lambda:InvokeFunction".into()),
+            ("FunctionName", reference(&function_id)),
+            ("Principal", "apigateway.amazonaws.com".into()),
+            ("SourceArn", sub("arn:${AWS::Partition}:execute-api:${AWS::Region}:${AWS::AccountId}:${HttpGateway}/*")),
+        ]);
+        add_if(resources, condition, of_function, "AWS::ApiGatewayV2::Integration", integration);
+        let id = format!("Http{}Permission", capitalized(function));
+        add_if(resources, condition, id, "AWS::Lambda::Permission", permission);
+    }
+}
+
+/// The path of the operations of services.
+const SERVICES: &str = "services/{op}";
+
+fn add_if(resources: &mut Mapping, condition: &str, id: String, kind: &str, properties: Value) {
+    let of_kind = map([("Type", kind.into()), ("Condition", condition.into()), ("Properties", properties)]);
+    resources.insert(id.into(), of_kind);
 }
 
 /// The function and its log group: one that Lambda makes by itself keeps its logs for ever.

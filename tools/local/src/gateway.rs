@@ -5,6 +5,7 @@ mod demo;
 mod developer;
 mod events;
 mod from_here;
+mod http;
 mod management;
 mod messages;
 mod policy;
@@ -26,10 +27,11 @@ use axum::routing::{get, post};
 pub(crate) use connections::Connections;
 use data_encoding::BASE64URL;
 pub(crate) use from_here::check as from_here;
+pub(crate) use http::Authorized;
 pub(crate) use query::Query;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use template::Api;
+use template::{Api, HttpApi};
 pub(crate) use throttles::Throttles;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -74,6 +76,8 @@ impl Default for Limits {
 
 pub(crate) struct Gateway {
     pub(crate) api: Api,
+    pub(crate) http: Option<HttpApi>,
+    pub(crate) authorized: Authorized,
     /// The server's name for clients and functions: `127.0.0.1:3001`.
     pub(crate) domain: String,
     pub(crate) functions: Arc<Functions>,
@@ -114,7 +118,7 @@ struct ProxyAnswer {
 }
 
 impl Gateway {
-    pub(crate) fn router(self: Arc<Self>, host: IpAddr, demo: &Path, docs: &Path) -> Router {
+    pub(crate) fn router(self: Arc<Self>, host: IpAddr, demo: &Path, docs: &Path) -> anyhow::Result<Router> {
         let stage = &self.api.stage;
         let router = Router::new()
             .route("/token", get(developer::token))
@@ -139,12 +143,14 @@ impl Gateway {
         };
         let (sns, sqs) = (Arc::clone(&self.sns).router(), sqs::router(self.queues.clone()));
         let hook = self.send_hook.clone().map(send_hook::router).unwrap_or_default();
-        router
+        let http = self.http.as_ref().map(http::router).transpose()?.unwrap_or_default();
+        Ok(router
+            .merge(http)
             .with_state(self)
             .merge(sns)
             .merge(sqs)
             .merge(hook)
-            .layer(axum::middleware::from_fn_with_state(host, from_here))
+            .layer(axum::middleware::from_fn_with_state(host, from_here)))
     }
 
     /// Invokes a proxy integration. A failure is logged here, once.

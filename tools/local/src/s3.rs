@@ -31,7 +31,7 @@ use s3s::dto::{
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
 use serde::{Deserialize, Serialize};
-use template::Bucket;
+use template::{Bucket, Cors};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tower_http::cors::{AllowOrigin, CorsLayer};
@@ -102,7 +102,7 @@ impl ObjectServer {
         let service = service.build();
         let router = Router::new()
             .fallback(async move |request| answer(&service, request).await)
-            .layer(cors(bucket)?)
+            .layer(cors(&bucket.cors)?)
             .layer(axum::middleware::from_fn_with_state(address.ip(), from_here));
         let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap_or_default());
         let stop = CancellationToken::new();
@@ -127,21 +127,21 @@ impl ObjectServer {
 }
 
 /// By the template's rules, for pages of this machine. Without the rules no page could upload anything.
-fn cors(bucket: &Bucket) -> anyhow::Result<CorsLayer> {
+pub(crate) fn cors(cors: &Cors) -> anyhow::Result<CorsLayer> {
     let names =
         |names: &[String]| names.iter().map(|name| HeaderName::try_from(name.as_str())).collect::<Result<Vec<_>, _>>();
-    let methods = bucket.cors.methods.iter().map(|method| Method::from_bytes(method.as_bytes()));
-    let origins = if bucket.cors.origins.iter().any(|origin| origin == "*") {
+    let methods = cors.methods.iter().map(|method| Method::from_bytes(method.as_bytes()));
+    let origins = if cors.origins.iter().any(|origin| origin == "*") {
         AllowOrigin::any()
     } else {
-        let origins = bucket.cors.origins.iter().map(|origin| HeaderValue::try_from(origin.as_str()));
+        let origins = cors.origins.iter().map(|origin| HeaderValue::try_from(origin.as_str()));
         AllowOrigin::list(origins.collect::<Result<Vec<_>, _>>()?)
     };
     Ok(CorsLayer::new()
         .allow_origin(origins)
         .allow_methods(methods.collect::<Result<Vec<_>, _>>()?)
-        .allow_headers(names(&bucket.cors.headers)?)
-        .expose_headers(names(&bucket.cors.exposed)?))
+        .allow_headers(names(&cors.headers)?)
+        .expose_headers(names(&cors.exposed)?))
 }
 
 async fn answer(service: &S3Service, request: Request) -> Response {

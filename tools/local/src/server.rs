@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::database::DatabaseServer;
 use crate::functions::{Concurrency, Functions};
-use crate::gateway::{Connections, Gateway, Limits, Throttles};
+use crate::gateway::{Authorized, Connections, Gateway, Limits, Throttles};
 use crate::logs::{Log, Logs};
 use crate::mappings::{Poller, QueuePoller, StreamLimits, Switches, is_done};
 use crate::metrics::{Counts, IteratorAges, Metrics};
@@ -126,8 +126,7 @@ impl Server {
         let (log, metrics) = (Log::new(logs), Arc::<Metrics>::default());
         let sns = Sns::open(data.as_deref(), log.clone())?;
         let environment = common(address, &database, &objects, environment);
-        let functions = Functions::new(&template, &program, &environment, concurrency, &log, &metrics);
-        let functions = Arc::new(functions);
+        let functions = Arc::new(Functions::new(&template, &program, &environment, concurrency, &log, &metrics));
         let pollers = template.mappings.iter();
         let pollers =
             pollers.map(|mapping| Poller::new(&template, mapping, &database, &functions, streams, &log, &metrics));
@@ -139,6 +138,8 @@ impl Server {
 
         let gateway = Arc::new(Gateway {
             api: template.api,
+            http: template.http,
+            authorized: Authorized::default(),
             domain: address.to_string(),
             functions,
             forbidden: Mutex::new(BTreeSet::new()),
@@ -163,7 +164,7 @@ impl Server {
         // Without this, small answers wait for the other side's delayed acknowledgement.
         let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap_or_default());
         let stopped = gateway.stop.clone().cancelled_owned();
-        let router = Arc::clone(&gateway).router(address.ip(), &demo, &docs);
+        let router = Arc::clone(&gateway).router(address.ip(), &demo, &docs)?;
         tokio::spawn(axum::serve(listener, router).with_graceful_shutdown(stopped).into_future());
         let mappings = template.mappings.into_iter().map(|mapping| mapping.logical_id);
         let mappings = mappings.zip(pollers.iter().map(Poller::switches)).collect();
@@ -322,6 +323,8 @@ fn overrides(address: SocketAddr, send_hook: Option<&str>, parameters: Overrides
             ("QueryStringTokens", "on".to_owned()),
             ("BackendMessages", "on".to_owned()),
             ("Profiles", "users".to_owned()),
+            ("HttpApi", "on".to_owned()),
+            ("ServiceAudience", tokens::SERVICE_AUDIENCE.to_owned()),
             ("Encryption", "Optional".to_owned()),
             // A developer writes to many made-up users.
             ("FirstMessageRate", "off".to_owned()),

@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 pub(crate) const AUDIENCE: &str = "pigeonhole";
+/// The audience of services.
+pub(crate) const SERVICE_AUDIENCE: &str = "pigeonhole-services";
 
 pub struct Tokens {
     issuer: String,
@@ -64,7 +66,7 @@ impl Tokens {
         let claims = json!({
             "sub": user,
             "iss": self.issuer,
-            "aud": self.audience,
+            "aud": if user.starts_with('@') { SERVICE_AUDIENCE } else { &self.audience },
             "iat": issued_at,
             "exp": issued_at + i64::from(expires_in_s),
         });

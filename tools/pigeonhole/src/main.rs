@@ -49,7 +49,7 @@ struct Arguments {
     #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
     parameter: Vec<(String, String)>,
 
-    /// Switch this off, which the local server has on: profiles
+    /// Switch this off, which the local server has on: profiles, http
     #[arg(long, value_name = "NAME", value_parser = without)]
     without: Vec<(&'static str, &'static str)>,
 
@@ -84,6 +84,7 @@ async fn run_function(name: &str) -> Result<(), lambda::Error> {
     match name {
         "admin" => lambda::serve(admin::start, admin::handle).await,
         "authorize" => lambda::serve(authorize::start, authorize::handle).await,
+        "backend" => lambda::serve(backend::start, backend::handle).await,
         "connect" => lambda::serve(connect::start, connect::handle).await,
         "device" => lambda::serve(device::start, device::handle).await,
         "keys" => lambda::serve(keys::start, keys::handle).await,
@@ -175,7 +176,8 @@ fn options(arguments: &Arguments) -> Options {
 fn without(name: &str) -> Result<(&'static str, &'static str), String> {
     match name {
         "profiles" => Ok(("Profiles", "off")),
-        _ => Err("must be profiles".to_owned()),
+        "http" => Ok(("HttpApi", "off")),
+        _ => Err("must be profiles or http".to_owned()),
     }
 }
 

@@ -34,6 +34,7 @@ pub struct Template {
     /// By logical id.
     pub functions: BTreeMap<String, Function>,
     pub api: Api,
+    pub http: Option<HttpApi>,
     pub tables: Vec<Table>,
     pub mappings: Vec<Mapping>,
     pub queues: Vec<Queue>,
@@ -61,6 +62,18 @@ pub struct Api {
     /// The logical id of the authorizer's function.
     pub authorizer: Option<String>,
     pub throttle: Option<Throttle>,
+}
+
+/// The API of requests over HTTP.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HttpApi {
+    pub logical_id: String,
+    /// The function's logical id, by route key: `POST /v1/send`.
+    pub routes: BTreeMap<String, String>,
+    /// The logical id of the authorizer's function.
+    pub authorizer: String,
+    pub throttle: Option<Throttle>,
+    pub cors: Cors,
 }
 
 /// How many requests each route takes.
@@ -205,6 +218,7 @@ impl Template {
             }
         }
         let api = api(&scope, resources, api_id)?;
+        let http = http_api(&scope, resources)?;
         for target in api.routes.values().map(|route| &route.function).chain(&api.authorizer) {
             ensure!(functions.contains_key(target), "{api_id} names {target}, which is no function of the template");
         }
@@ -227,7 +241,7 @@ impl Template {
                 "{logical_id} names {function}, which is no function of the template"
             );
         }
-        Ok(Self { functions, api, tables, mappings, queues, queue_mappings, buckets })
+        Ok(Self { functions, api, http, tables, mappings, queues, queue_mappings, buckets })
     }
 }
 
@@ -382,7 +396,7 @@ fn api(scope: &Scope, resources: &Map<String, Value>, id: &str) -> anyhow::Resul
     };
     ensure!(properties.auth.identity_source.is_empty(), "{id}.Properties.Auth.IdentitySource is not known here");
     let responses = route_responses(scope, resources)?;
-    let mut routes = own_routes(scope, resources, &responses)?;
+    let mut routes = own_routes(scope, resources, (id, &responses))?;
     let of_sam = properties.routes.into_iter().map(|(key, route)| {
         let has_response = responses.contains(&route_logical_id(id, &key));
         let replies = has_response && route.route_response_selection_expression.is_some();
@@ -433,6 +447,7 @@ fn route_responses(scope: &Scope, resources: &Map<String, Value>) -> anyhow::Res
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct OwnRouteProperties {
+    api_id: String,
     route_key: String,
     target: String,
     route_response_selection_expression: Option<String>,
@@ -444,16 +459,19 @@ struct IntegrationProperties {
     integration_uri: String,
 }
 
-/// The routes that are resources of their own, since SAM makes none for their keys.
+/// The routes of an API that are resources of their own.
 fn own_routes(
     scope: &Scope,
     resources: &Map<String, Value>,
-    responses: &[String],
+    (api, responses): (&str, &[String]),
 ) -> anyhow::Result<BTreeMap<String, Route>> {
     let mut routes = BTreeMap::new();
     for (id, resource) in resources.iter().filter(|(_, resource)| kind(resource) == "AWS::ApiGatewayV2::Route") {
-        let names = ["RouteKey", "Target", "RouteResponseSelectionExpression"];
+        let names = ["ApiId", "RouteKey", "Target", "RouteResponseSelectionExpression"];
         let route: OwnRouteProperties = properties(scope, id, resource, &names)?;
+        if route.api_id != api || !scope.exists(resource, id)? {
+            continue;
+        }
         let integration = route.target.strip_prefix("integrations/").unwrap_or(&route.target);
         let of_integration = resources.get(integration).with_context(|| format!("{id}.Properties.Target"))?;
         let uri: IntegrationProperties = properties(scope, integration, of_integration, &["IntegrationUri"])?;
@@ -462,6 +480,63 @@ fn own_routes(
         routes.insert(route.route_key, Route { function: logical_id(arn), replies });
     }
     Ok(routes)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct HttpApiProperties {
+    cors_configuration: HttpCors,
+}
+
+#[derive(Deserialize)]
+struct HttpCors {
+    #[serde(rename = "AllowOrigins")]
+    origins: Value,
+    #[serde(rename = "AllowMethods")]
+    methods: Vec<String>,
+    #[serde(rename = "AllowHeaders")]
+    headers: Vec<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+struct StageProperties {
+    default_route_settings: RouteSettings,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct AuthorizerProperties {
+    authorizer_uri: String,
+}
+
+/// Returns the API of requests over HTTP, with its stage and its authorizer.
+fn http_api(scope: &Scope, resources: &Map<String, Value>) -> anyhow::Result<Option<HttpApi>> {
+    let of_kind = |wanted: &str| resources.iter().find(|(_, resource)| kind(resource) == wanted);
+    let Some((id, resource)) = of_kind("AWS::ApiGatewayV2::Api") else { return Ok(None) };
+    if !scope.exists(resource, id)? {
+        return Ok(None);
+    }
+    let HttpApiProperties { cors_configuration: cors } = properties(scope, id, resource, &["CorsConfiguration"])?;
+    let (stage_id, stage) = of_kind("AWS::ApiGatewayV2::Stage").context("an HTTP API has a stage")?;
+    let stage: StageProperties = properties(scope, stage_id, stage, &["DefaultRouteSettings"])?;
+    let (authorizer_id, authorizer) =
+        of_kind("AWS::ApiGatewayV2::Authorizer").context("an HTTP API has an authorizer")?;
+    let authorizer: AuthorizerProperties = properties(scope, authorizer_id, authorizer, &["AuthorizerUri"])?;
+    let arn = authorizer.authorizer_uri.strip_suffix("/invocations").unwrap_or(&authorizer.authorizer_uri);
+    let routes = own_routes(scope, resources, (id, &[]))?;
+    Ok(Some(HttpApi {
+        logical_id: id.clone(),
+        routes: routes.into_iter().map(|(key, route)| (key, route.function)).collect(),
+        authorizer: logical_id(arn),
+        throttle: throttle(&stage.default_route_settings),
+        cors: Cors { origins: list(&cors.origins), methods: cors.methods, headers: cors.headers, exposed: vec![] },
+    }))
+}
+
+/// A list of text comes as one text.
+fn list(value: &Value) -> Vec<String> {
+    intrinsics::text(value).split(',').map(|item| item.trim().to_owned()).collect()
 }
 
 const CREATE_TABLE: [&str; 7] = [
@@ -537,8 +612,7 @@ fn bucket(scope: &Scope, id: &str, resource: &Value) -> anyhow::Result<Bucket> {
     let rule = rules.next();
     ensure!(rules.next().is_none(), "{id}: one rule of CORS is known here");
     let cors = rule.map_or_else(Cors::default, |rule| Cors {
-        // A list of text comes as one text.
-        origins: intrinsics::text(&rule.allowed_origins).split(',').map(|origin| origin.trim().to_owned()).collect(),
+        origins: list(&rule.allowed_origins),
         methods: rule.allowed_methods,
         headers: rule.allowed_headers,
         exposed: rule.exposed_headers,

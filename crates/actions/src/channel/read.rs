@@ -1,7 +1,7 @@
 //! The read mark of a member of a channel.
 
 use deliver::Delivered;
-use domain::{ChannelRow, ConnectionId, Failure, Head};
+use domain::{ChannelRow, Failure, Head, Origin};
 use store::channels::{self, Marked};
 use store::settings::Set;
 use store::{Store, heads, messages};
@@ -16,7 +16,7 @@ use crate::tell;
 pub(crate) async fn read(
     actions: &Actions,
     user: &UserId,
-    from: &ConnectionId,
+    from: Option<&Origin>,
     channel: &ConversationId,
     seq: Seq,
 ) -> Result<(ReadResult, Vec<Delivered>), Failure> {
@@ -29,7 +29,7 @@ pub(crate) async fn read(
         return Ok((result, vec![]));
     }
     let receipt = Receipt { conversation_id: channel.clone(), user_id: user.clone(), seq: row.read_seq, at: now };
-    let delivered = tell::own(actions, user, ServerEvent::ReceiptRead(receipt), Some(from)).await;
+    let delivered = tell::own(actions, user, ServerEvent::ReceiptRead(receipt), from).await;
     Ok((result, delivered))
 }
 

@@ -7,10 +7,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use deliver::Delivered;
-use domain::{ChannelRow, ConnectionId, Entry, Failure, Logged, Sight, error_chain, poll_ms, split};
+use domain::{ChannelRow, ConnectionId, Entry, Failure, Logged, Origin, Sight, error_chain, poll_ms, split};
 use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
-use store::connections::{self, Connection};
+use store::connections::{self, Connection, Freshness};
 use store::watchers::{self, PARTS, Watcher, WatcherPart};
 use store::{Store, channels, heads, messages};
 use tokio::time::sleep;
@@ -45,7 +45,7 @@ pub(crate) async fn watch(
         heads::get(store, channel)
     )?;
     // Only now as well: of a suspension, either this is found by it, or it is found here.
-    let is_suspended = connections::suspended_until(store, user, now).await?.is_some();
+    let is_suspended = connections::suspended_until(store, user, now, Freshness::Strong).await?.is_some();
     let live = is_known && !is_crowded && !is_suspended;
     if !live {
         unwatch(store, user, &connection.id, channel).await?;
@@ -218,7 +218,8 @@ async fn part_told(
 /// Returns the entries that are new to a subscriber, without those that came from the same connection. Reaction counts
 /// are in the history alone: here the viewer's own reaction is not known.
 fn seen(entries: &[Logged], from: Seq, row: &ChannelRow, watcher: &Watcher) -> Vec<Vec<Message>> {
-    let is_own = |entry: &Entry| entry.sender_id == watcher.user && entry.origin.as_ref() == Some(&watcher.connection);
+    let socket = Origin::Connection(watcher.connection.clone());
+    let is_own = |entry: &Entry| entry.sender_id == watcher.user && entry.origin.as_ref() == Some(&socket);
     // The entries were read before the row, so the subscriber was a member when they had this content.
     let sight = Sight { first: row.first_seq, ..Sight::WHOLE };
     let mut runs: Vec<Vec<Message>> = vec![vec![]];

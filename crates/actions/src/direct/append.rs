@@ -2,6 +2,7 @@
 
 use domain::{Audience, Content, Draft, Encryption, Failure, Follows, Membership, Place, error_chain};
 use futures_util::future::try_join_all;
+use store::connections::Freshness;
 use store::inbox::Standing;
 use store::message_append::{self, Append, AppendOutcome, FirstMessage, NewEntry};
 use store::{Store, connections, inbox};
@@ -246,7 +247,8 @@ pub(crate) async fn check_reach(actions: &Actions, user: &UserId, others: &[&Use
 /// Whether a recipient of a first message is suspended. If that can't be read, the message is stored: it waits, as all
 /// messages do for a user who can't connect.
 async fn any_suspended(store: &Store, audience: &Audience, now: Timestamp) -> bool {
-    let looks = audience.others().iter().map(|other| connections::suspended_until(store, other, now));
+    let looks =
+        audience.others().iter().map(|other| connections::suspended_until(store, other, now, Freshness::Strong));
     match try_join_all(looks).await {
         Ok(until) => until.iter().any(Option::is_some),
         Err(error) => {

@@ -1,20 +1,20 @@
 //! The events of a direct conversation.
 
 use deliver::{Delivered, Delivery};
-use domain::{Audience, ConnectionId, Failure, Sight};
+use domain::{Audience, Failure, Origin, Sight};
 use store::{Store, inbox};
 use wire::{ConversationId, Member, Refusal, ServerEvent, UserId};
 
 use crate::Actions;
 use crate::entry::Appended;
 
-/// Sends a new entry to both members, but not to the connection that the request came from. The marks that the entry
+/// Sends a new entry to both members, but not to where the request came from. The marks that the entry
 /// moved go with it.
 pub(crate) async fn tell_appended(
     actions: &Actions,
     appended: &Appended,
     (audience, marks): (&Audience, Option<&Member>),
-    from: Option<&ConnectionId>,
+    from: Option<&Origin>,
 ) -> Vec<Delivered> {
     let Some(entry) = &appended.entry else { return vec![] };
     let event = |user: &UserId| ServerEvent::MessagesNew {

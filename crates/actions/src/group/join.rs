@@ -19,7 +19,7 @@ pub(crate) async fn join(
 ) -> Result<Joined, Failure> {
     let id = ClientMsgId::parse(&format!("return-{:032x}", fastrand::u128(..)));
     let key = (group.clone(), id.map_err(|invalid| Failure::Unavailable(invalid.into()))?);
-    let writer = Writer { user, connection: None };
+    let writer = Writer { user, origin: None };
     match actions.change_group(writer, key, GroupChange::Return, conflicts).await? {
         Changed::Entry(entry) => Ok(Joined { last_seq: entry.place.seq, entry: Some(entry) }),
         Changed::Nothing(_) => {

@@ -8,9 +8,7 @@ use std::ops::RangeBounds;
 use std::time::Duration;
 
 use deliver::{Delivered, Delivery};
-use domain::{
-    ConnectionId, Entry, Failure, Head, Logged, Membership, Moved, RosterRow, With, error_chain, fold, split,
-};
+use domain::{Entry, Failure, Head, Logged, Membership, Moved, Origin, RosterRow, With, error_chain, fold, split};
 use futures_util::{StreamExt as _, stream};
 use store::heads::{self};
 use store::inbox::{self, Mark, MemberRows, Update};
@@ -580,7 +578,7 @@ async fn tell_read(actions: &Actions, conversation: &ConversationId, reads: &[Ow
     }
 }
 
-/// Posts the new entries to all of the user's connections, except to the connection that an entry came from. The marks
+/// Posts the new entries to all of the user's connections, except to where an entry came from. The marks
 /// that entries moved are in the last frame. Entries that take more than a frame are read only for a connected user.
 async fn tell(actions: &Actions, moved: &Moved, entries: &Entries, marks: Vec<Member>) -> Vec<Delivered> {
     let (now, fanout) = (actions.now(), &actions.fanout);
@@ -599,12 +597,8 @@ async fn tell(actions: &Actions, moved: &Moved, entries: &Entries, marks: Vec<Me
     delivered
 }
 
-/// Returns the member's events, each with the connection that its entries came from.
-fn events<'a>(
-    moved: &Moved,
-    entries: &'a [Logged],
-    mut marks: Vec<Member>,
-) -> Vec<(Option<&'a ConnectionId>, ServerEvent)> {
+/// Returns the member's events, each with where its entries came from.
+fn events<'a>(moved: &Moved, entries: &'a [Logged], mut marks: Vec<Member>) -> Vec<(Option<&'a Origin>, ServerEvent)> {
     let frames = |(origin, messages)| split(messages).into_iter().map(move |messages| (origin, messages));
     let frames: Vec<_> = runs(moved, entries).into_iter().flat_map(frames).collect();
     let last = frames.len();
@@ -617,8 +611,8 @@ fn events<'a>(
 }
 
 /// Returns the visible entries, in runs that go to the same connections. The list ends before an unreadable entry.
-fn runs<'a>(moved: &Moved, entries: &'a [Logged]) -> Vec<(Option<&'a ConnectionId>, Vec<Message>)> {
-    let mut runs: Vec<(Option<&ConnectionId>, Vec<Message>)> = vec![];
+fn runs<'a>(moved: &Moved, entries: &'a [Logged]) -> Vec<(Option<&'a Origin>, Vec<Message>)> {
+    let mut runs: Vec<(Option<&Origin>, Vec<Message>)> = vec![];
     // The member may have left before entries that the row has not reached.
     let sight = moved.row.sight();
     let told = moved.told_from.max(sight.first)..=moved.row.end.seq;

@@ -185,7 +185,7 @@ async fn commit(
     mut plan: Plan,
 ) -> Result<Committed, Failure> {
     let (store, place) = (&actions.store, plan.entry.place.clone());
-    plan.entry.origin = writer.connection.cloned();
+    plan.entry.origin = writer.origin.cloned();
     let mut head = match previous {
         Some(head) => head.after(&plan.entry, plan.decided.as_ref()),
         None => plan.first_head(draft)?,

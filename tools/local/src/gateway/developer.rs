@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::events::Origin;
 use super::{Gateway, Query, refuse};
 use crate::phones;
+use crate::tokens::SERVICE_AUDIENCE;
 
 const EXPIRES_IN_S_DEFAULT: u32 = 60 * 60;
 const EXPIRES_IN_S_MAX: u32 = 24 * 60 * 60;
@@ -48,6 +49,8 @@ pub(super) async fn local(State(gateway): State<Arc<Gateway>>) -> Response {
         "data_id": gateway.data_id, "admin_url": url("admin"), "log_url": url("log"),
         "queue_url": queue("BackendQueue"), "dead_letter_url": queue("BackendDeadLetters"),
         "send_hook_url": gateway.send_hook,
+        "http_url": gateway.http.as_ref().map(|_| format!("http://{}", gateway.domain)),
+        "service_audience": gateway.http.as_ref().map(|_| SERVICE_AUDIENCE),
     });
     page(Ok(urls))
 }
