@@ -53,6 +53,7 @@ export type {
 } from "./frames.ts";
 export { limits } from "./frames.ts";
 export { type MediaDraft, type MediaInfo, type MediaKind, nameOf } from "./media.ts";
+export { type OnceMessage, sendOnce } from "./once.ts";
 export { open, Pigeonhole } from "./pigeonhole.ts";
 export {
   counts,
