@@ -15,6 +15,7 @@ mod asyncapi;
 mod check;
 mod events;
 mod examples;
+mod openapi;
 mod schema;
 mod stack;
 
@@ -31,6 +32,7 @@ pub fn files() -> Vec<(PathBuf, String)> {
     let json = serde_json::to_string_pretty(&schema).expect("it can be written");
     let mut files = vec![
         (root.join("docs/contract/asyncapi.yaml"), asyncapi::asyncapi(&schema)),
+        (root.join("docs/contract/openapi.yaml"), openapi::openapi(&schema)),
         (root.join("docs/contract/frames.schema.json"), json + "\n"),
         (root.join("template.yaml"), stack::template(&root)),
     ];
