@@ -59,7 +59,7 @@ export interface Row {
 }
 
 /** An entry, without its text. */
-export type Found = Pick<Message, "seq" | "sender_id" | "kind" | "sent_at" | "target_seq" | "deleted_at">;
+export type Found = Pick<Message, "seq" | "sender_id" | "kind" | "sent_at">;
 
 /** A user's report, with copies of the messages as they were then. */
 export interface Report {

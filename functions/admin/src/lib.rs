@@ -19,7 +19,7 @@ use op::Op;
 use serde_json::{Value, json};
 use store::connections::{self, Freshness};
 use store::{WarmTable, warm_up, watchers};
-use wire::{ConversationId, ProfileChange, ProfileResult, Seq, Timestamp, UserId, direct_conversation_id};
+use wire::{ConversationId, ProfileChange, ProfileResult, Refusal, Seq, Timestamp, UserId, direct_conversation_id};
 
 /// The function's clients and settings, made once per process.
 #[derive(Debug)]
@@ -85,6 +85,13 @@ async fn run(deps: &Deps, op: Op, now: Timestamp, line: &mut EventLine) -> Resul
             let conversation_id = direct_conversation_id(&one, &other);
             look::conversation(deps, &[one, other], &conversation_id).await
         }
+        Op::Find { user_ids: Some([one, other]), conversation_id: None, at } => {
+            look::find(deps, &direct_conversation_id(&one, &other), at).await
+        }
+        Op::Find { user_ids: None, conversation_id: Some(conversation_id), at } => {
+            look::find(deps, &conversation_id, at).await
+        }
+        Op::Find { .. } => Err(Refusal::bad_request("user_ids", "must be set, or conversation_id instead").into()),
         Op::Repair { conversation_id: Some(group), log, .. } => repair::one(deps, &group, log, line).await,
         Op::As { service, action } => act_as_service(&deps.actions, &service, *action, line).await,
         Op::DeleteMessage { conversation_id, seq } => delete_message(deps, (conversation_id, seq), line).await,

@@ -38,6 +38,12 @@ pub(crate) enum Op {
     Conversation {
         user_ids: [UserId; 2],
     },
+    /// The entries around a time, without texts, in the conversation of two users or in any other.
+    Find {
+        user_ids: Option<[UserId; 2]>,
+        conversation_id: Option<ConversationId>,
+        at: Timestamp,
+    },
     /// Rewrites a group's rows from its log, as far as time allows. Without a group, updates the members of all groups
     /// with entries since then: as many as time allows, behind the last reply's group.
     Repair {
@@ -89,6 +95,7 @@ impl Op {
             | Self::As { service: user_id, .. } => Some(user_id),
             Self::LoggedAs { .. }
             | Self::Conversation { .. }
+            | Self::Find { .. }
             | Self::Repair { .. }
             | Self::DeleteMessage { .. }
             | Self::Reports { .. }
@@ -112,7 +119,7 @@ impl Op {
 }
 
 /// The names of those that [`Op`] reads by itself.
-const OF_OPERATORS: [&str; 12] = [
+const OF_OPERATORS: [&str; 13] = [
     "kick",
     "suspend",
     "unsuspend",
@@ -120,6 +127,7 @@ const OF_OPERATORS: [&str; 12] = [
     "pending",
     "logged_as",
     "conversation",
+    "find",
     "repair",
     "delete_message",
     "profile",

@@ -38,6 +38,41 @@ async fn what_it_does_not_understand_it_says() {
 }
 
 #[tokio::test]
+async fn entries_are_found_by_two_users_and_a_time_and_without_texts() {
+    let bench = Workbench::default();
+    let began = bench.clock.now();
+    for number in 1..=30 {
+        bench.ok("alice", message_to_bob(&format!("m{number}"))).await;
+        bench.clock.advance(Duration::from_mins(1));
+    }
+    let found = async |request: Value| {
+        let reply = admin(&bench, request).await;
+        assert!(!reply.to_string().contains("body"), "{reply}");
+        let entries = reply["result"]["entries"].as_array().unwrap_or_else(|| panic!("{reply}")).clone();
+        let seqs: Vec<u64> = entries.iter().map(|entry| entry["seq"].as_u64().unwrap()).collect();
+        assert!(entries.iter().all(|entry| entry["sender_id"] == "alice" && entry["kind"] == "text"));
+        (reply["result"]["conversation_id"].clone(), seqs)
+    };
+    let of_two = |minutes: u64| {
+        let at = began.plus(Duration::from_mins(minutes)).to_string();
+        json!({"op": "find", "user_ids": ["bob", "alice"], "at": at})
+    };
+    // Message 16 is of minute 15. The reply begins 10 messages before it.
+    let (conversation, seqs) = found(of_two(15)).await;
+    assert_eq!(seqs, (6..=25).collect::<Vec<_>>());
+    assert_eq!(found(of_two(0)).await.1, (1..=20).collect::<Vec<_>>());
+    assert_eq!(found(of_two(99)).await.1, (21..=30).collect::<Vec<_>>());
+    let mut by_id = of_two(15);
+    by_id["conversation_id"] = conversation.clone();
+    assert_eq!(admin(&bench, by_id.clone()).await["error"]["code"], "bad_request");
+    by_id.as_object_mut().unwrap().remove("user_ids");
+    assert_eq!(found(by_id).await, (conversation, seqs));
+    assert_eq!(found(json!({"op": "find", "user_ids": ["bob", "eve"], "at": "2026-11-20T10:00:00Z"})).await.1, [0; 0]);
+    let bare = admin(&bench, json!({"op": "find", "at": "2026-11-20T10:00:00Z"})).await;
+    assert_eq!(bare["error"]["message"], "user_ids: must be set, or conversation_id instead");
+}
+
+#[tokio::test]
 async fn an_op_that_there_is_not_is_answered_with_all_that_there_are() {
     let bench = Workbench::default();
     for request in [json!({"op": "ban", "user_id": "bob"}), json!({"user_id": "bob"}), json!({"op": 7}), json!(null)] {
@@ -49,6 +84,19 @@ async fn an_op_that_there_is_not_is_answered_with_all_that_there_are() {
             assert!(!known["message"].as_str().unwrap_or_default().starts_with("op: "), "{op}: {known}");
         }
         assert!(["kick", "repair", "send", "create_group", "add", "remove"].iter().all(|op| listed.contains(op)));
+    }
+}
+
+#[tokio::test]
+async fn both_sdks_of_servers_have_every_op() {
+    let error = admin(&Workbench::default(), json!({})).await["error"].clone();
+    let text = error["message"].as_str().unwrap();
+    for (folder, ending) in [("server-node/src", "ts"), ("server-python/src/pigeonhole_server", "py")] {
+        let file = |name| format!("{}/../../clients/{folder}/{name}.{ending}", env!("CARGO_MANIFEST_DIR"));
+        let source = ["admin", "service"].map(|name| std::fs::read_to_string(file(name)).unwrap()).concat();
+        for op in text.strip_prefix("op: must be one of ").unwrap().split(", ") {
+            assert!(source.contains(&format!("\"{op}\"")) || source.contains(&format!("  {op}: [")), "{folder}: {op}");
+        }
     }
 }
 
