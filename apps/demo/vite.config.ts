@@ -17,13 +17,14 @@ const withoutWasm: Plugin = {
 
 export default defineConfig({
   plugins: [withoutWasm],
-  build: { rollupOptions: { input: [path("index.html"), path("server.html")] } },
+  build: { rollupOptions: { input: ["index.html", "server.html", "console.html"].map(path) } },
   resolve: {
     // An app elsewhere has the client from npm. This one takes its source, so that nothing has to be built first.
     alias: {
       "@pigeonhole/client/sealed": path(`${CLIENT}/sealed.ts`),
       "@pigeonhole/client/events": path(`${CLIENT}/feed.ts`),
       "@pigeonhole/client": path(`${CLIENT}/index.ts`),
+      "@pigeonhole/server": path("../../clients/server-node/src/index.ts"),
     },
   },
 });
