@@ -43,11 +43,6 @@ export class Service {
     return this.#ask("restrict", member);
   }
 
-  /** Shows the service's text so far, which the server does not store. */
-  async typing(typing: { to?: string; conversation_id?: string; text: string }): Promise<void> {
-    await this.#ask("typing", typing);
-  }
-
   /** Changes the profile of a user or a service. */
   profile(user_id: string, set: ProfileChange): Promise<ProfileResult> {
     return this.#ask("profile", { user_id, set }, {});

@@ -1,6 +1,6 @@
 """A sender that is no user."""
 
-from typing import Any, NotRequired, TypedDict, Unpack
+from typing import Any, Unpack
 
 from pigeonhole_server.calls import Transport, result
 from pigeonhole_server.types import (
@@ -15,12 +15,6 @@ from pigeonhole_server.types import (
     Send,
     SendResult,
 )
-
-
-class Typing(TypedDict):
-    to: NotRequired[str]
-    conversation_id: NotRequired[str]
-    text: str
 
 
 class Service:
@@ -45,10 +39,6 @@ class Service:
     def restrict(self, **member: Unpack[Restrict]) -> SendResult:
         """Lets a member only read until a time. The service must be an admin of the group."""
         return self._ask("restrict", {**member})
-
-    def typing(self, **typing: Unpack[Typing]) -> None:
-        """Shows the service's text so far, which the server does not store."""
-        self._ask("typing", {**typing})
 
     def profile(self, user_id: str, changes: ProfileChange) -> ProfileResult:
         """Changes the profile of a user or a service."""
