@@ -15,11 +15,14 @@ interface Common {
   stack: string;
 }
 
-/** An entry of a conversation. With `EventsContent=ids`, its message has no `body`, `data`, `media`, `mentions` or `system`. */
+/**
+ * An entry of a conversation. With `EventsContent=ids`, its message has no `body`, `data`, `media`, `mentions` or
+ * `system`. An entry that the server can't read has `conversation_id` and `seq` alone.
+ */
 export interface EntryEvent extends Common {
   type: "entry";
   conversation: EventConversation;
-  message: Omit<Message, "body"> & Partial<Pick<Message, "body">>;
+  message: Pick<Message, "conversation_id" | "seq"> & Partial<Message>;
 }
 
 /** A report of a user. */
@@ -63,7 +66,7 @@ export function parseEvent(got: unknown): PigeonholeEvent | undefined {
       check(isText(conversation.kind), "conversation.kind", "a text");
       check(message.conversation_id === conversation.conversation_id, "message.conversation_id", "the conversation's");
       check(Number.isSafeInteger(message.seq) && (message.seq as number) > 0, "message.seq", "a number from 1 on");
-      for (const field of ["sender_id", "kind", "sent_at"]) {
+      for (const field of "kind" in message ? ["sender_id", "kind", "sent_at"] : []) {
         check(isText(message[field]), `message.${field}`, "a text");
       }
       break;

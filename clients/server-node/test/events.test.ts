@@ -26,6 +26,8 @@ test("an event comes as a text, as an object, and in EventBridge's", () => {
     expect(parseEvent(got)).toEqual(event);
   }
   expect(parseEvent({ ...event, type: "later" })).toBeUndefined();
+  const unreadable = { ...event, message: { conversation_id: "dm_x", seq: 1 } };
+  expect(parseEvent(unreadable)).toEqual(unreadable);
 });
 
 test("what is no event names its field", () => {

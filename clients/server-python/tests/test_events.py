@@ -18,6 +18,8 @@ class Events(unittest.TestCase):
         for got in (json.dumps(event), json.dumps(event).encode(), event, {"source": "pigeonhole", "detail": event}):
             self.assertEqual(parse_event(got), event)
         self.assertIsNone(parse_event(event | {"type": "later"}))
+        unreadable = event | {"message": {"conversation_id": "dm_x", "seq": 1}}
+        self.assertEqual(parse_event(unreadable), unreadable)
 
     def test_what_is_no_event_names_its_field(self):
         event = entry(1)
