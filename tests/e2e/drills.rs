@@ -598,6 +598,64 @@ async fn notify_behind() {
 
 #[tokio::test]
 #[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn events_given_up() {
+    let mut drill = Drill::start_with(TestServer::publishing).await;
+    let server = Arc::clone(&drill.server);
+    let stream = server.local().mapping("EntryStream").unwrap();
+    // The queue of the team's own servers refuses.
+    drill.break_calls(|function, call| {
+        (function == "PublishFunction" && call.operation() == "SendMessageBatch").then_some(Fault::Status(403))
+    });
+    stream.behind(Duration::from_secs(601));
+    let sent = drill.alice.send("dave", "m1", "hi").await;
+    until_partial(&drill, "publish").await;
+    drill.periods(1).await;
+    // The first may have begun in the period before, and its age is of when it began.
+    until_partial(&drill, "publish").await;
+    until_partial(&drill, "publish").await;
+    // A day has passed.
+    stream.behind(Duration::from_hours(23) + Duration::from_secs(601));
+    timeout(PATIENCE, stream.settled()).await.unwrap();
+    drill.periods(1).await;
+    let given_up = stream.given_up();
+    assert!(!given_up.is_empty());
+    assert!(!given_up[0].to_string().contains("dm_"), "where in the stream, and no more");
+    drill.repair_calls();
+    stream.behind(Duration::ZERO);
+
+    // "Replay the entries that your consumer lacks, then purge."
+    let replay = json!({"op": "replay", "conversation_id": sent["conversation_id"], "from_seq": 1, "to_seq": 1});
+    assert_eq!(drill.admin(replay).await, json!({"events": 1}));
+    let id = format!("{}:1", sent["conversation_id"].as_str().unwrap());
+    assert!(server.events().await.iter().any(|event| event["id"] == *id));
+    stream.purge_given_up();
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("events-behind", RANG), ("events-given-up", "..!..")]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn events_behind() {
+    let mut drill = Drill::start_with(TestServer::publishing).await;
+    let server = Arc::clone(&drill.server);
+    let stream = server.local().mapping("EntryStream").unwrap();
+    // An operator has disabled the mapping for more than ten minutes, twice.
+    stream.behind(Duration::from_secs(601));
+    for period in ["first", "second"] {
+        stream.hold().await;
+        drill.alice.send("dave", period, "hi").await;
+        stream.release();
+        let late = server.events().await.pop().unwrap();
+        assert_eq!(late["conversation"]["members"], json!(["alice", "dave"]), "late, but it comes");
+        drill.periods(1).await;
+    }
+    stream.behind(Duration::ZERO);
+    drill.all_is_well(2).await;
+    drill.assert_rang(&[("events-behind", RANG)]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
 async fn group_throttles() {
     let mut drill = Drill::start().await;
     let create = json!({"action": "create", "client_msg_id": "c1", "title": "Trip", "members": ["bob"]});

@@ -12,6 +12,7 @@ mod draining;
 mod drills;
 mod encrypted;
 mod errors;
+mod events;
 mod failures;
 mod filter;
 mod groups;

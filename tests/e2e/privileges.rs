@@ -21,7 +21,7 @@ use crate::sealed::birth;
 type Privilege = (String, String, String);
 
 /// What Lambda's poller asks for in the function's name.
-const OF_POLLER: [(&str, &str, &str); 18] = [
+const OF_POLLER: [(&str, &str, &str); 26] = [
     ("NotifyFunction", "dynamodb:ListStreams", "*"),
     ("NotifyFunction", "dynamodb:DescribeStream", "InboxTable.StreamArn"),
     ("NotifyFunction", "dynamodb:GetShardIterator", "InboxTable.StreamArn"),
@@ -41,7 +41,18 @@ const OF_POLLER: [(&str, &str, &str); 18] = [
     ("MediaFunction", "dynamodb:GetShardIterator", "MediaTable.StreamArn"),
     ("MediaFunction", "dynamodb:GetRecords", "MediaTable.StreamArn"),
     ("MediaFunction", "sqs:SendMessage", "MediaFailures"),
+    ("PublishFunction", "dynamodb:ListStreams", "*"),
+    ("PublishFunction", "dynamodb:DescribeStream", "MessagesTable.StreamArn"),
+    ("PublishFunction", "dynamodb:GetShardIterator", "MessagesTable.StreamArn"),
+    ("PublishFunction", "dynamodb:GetRecords", "MessagesTable.StreamArn"),
+    ("PublishFunction", "dynamodb:DescribeStream", "AuditTable.StreamArn"),
+    ("PublishFunction", "dynamodb:GetShardIterator", "AuditTable.StreamArn"),
+    ("PublishFunction", "dynamodb:GetRecords", "AuditTable.StreamArn"),
+    ("PublishFunction", "sqs:SendMessage", "PublishFailures"),
 ];
+
+/// The local server has a queue for events, and no bus.
+const OF_BUS: (&str, &str, &str) = ("PublishFunction", "events:PutEvents", "EventsTo");
 
 /// The calls to Lambda do not pass the proxy. `filter.rs` runs a filter.
 const OF_FILTER: [(&str, &str, &str); 2] = [
@@ -77,6 +88,7 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
     let server = proxy
         .server_with(|options| {
             TestServer::ringing(options, 1);
+            TestServer::publishing(options);
             options.parameters.extend(limits);
         })
         .await;
@@ -97,7 +109,7 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
     server.until_connections("alice", 0).await;
 
     let (mut asked, allowed) = (asked.lock().unwrap().clone(), allowed());
-    let unseen = OF_POLLER.into_iter().chain(OF_FILTER);
+    let unseen = OF_POLLER.into_iter().chain(OF_FILTER).chain([OF_BUS]);
     asked.extend(unseen.map(|(function, action, on)| (function.to_owned(), action.to_owned(), on.to_owned())));
     let denied: Vec<_> = asked.difference(&allowed).collect();
     assert!(denied.is_empty(), "not allowed by template.yaml: {denied:#?}");
@@ -523,6 +535,13 @@ async fn operate(server: &TestServer) {
     assert_eq!(admin(server, &close).await["error"]["code"], "gone");
     admin(server, &json!({"op": "reports", "month": "2026-01"})).await;
     admin(server, &json!({"op": "profile", "user_id": "bob", "set": {"name": "Bob"}})).await;
+    let sent = phone.send("alice", "again", "hi").await;
+    let replay = json!({"op": "replay", "conversation_id": sent["conversation_id"], "from_seq": 1, "to_seq": 1});
+    admin(server, &replay).await;
+    // The step of the replay, and the end that the step has noted.
+    for _ in 0..2 {
+        server.events().await;
+    }
     for request in [
         json!({"op": "connections", "user_id": "bob"}),
         json!({"op": "pending", "user_id": "bob"}),
@@ -661,6 +680,9 @@ fn privileges(function: &str, call: &AwsCall) -> Vec<Privilege> {
         "DeleteConnection" => vec![of("ManageConnections", "@connections/DELETE")],
         operation if matches!(call, AwsCall::Queue { .. }) => {
             let url = call.body()["QueueUrl"].as_str().unwrap();
+            if url.ends_with("/Events") {
+                return vec![of("SendMessage", "EventsTo")];
+            }
             vec![of(operation, url.rsplit('/').next().unwrap().trim_end_matches(".fifo"))]
         }
         operation if matches!(call, AwsCall::Object { .. }) => {
@@ -705,7 +727,11 @@ fn audited(body: &Value) -> &'static str {
     let keys = [&body["Key"]["conversation_id"], &body["Item"]["conversation_id"]];
     let of_query = &body["ExpressionAttributeValues"][":reports"];
     let key = keys.into_iter().chain([of_query]).find_map(|value| value["S"].as_str()).unwrap();
-    if key.starts_with("reports ") { "reports *" } else { "dm_*, gr_*, ch_*" }
+    match key.split(' ').next() {
+        Some("reports") => "reports *",
+        Some("job") => "job *",
+        _ => "dm_*, gr_*, ch_*",
+    }
 }
 
 /// Returns the template's permissions.

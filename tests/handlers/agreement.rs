@@ -7,11 +7,16 @@ use template::{Template, workspace_root};
 use testkit::file_event;
 use wire::{ACTIONS, HTTP_ACTIONS, Refusal, Request};
 
-/// With phones to ring and a queue: without, there are fewer functions.
+/// With phones to ring and queues: without, there are fewer functions.
 fn template() -> Template {
     let push = ["Apns", "ApnsSandbox", "Fcm"].map(|name| format!("{name}ApplicationArn"));
     let push = push.map(|name| (name, "arn:aws:sns:us-east-1:000000000000:app/any/local".to_owned()));
-    let on = [("BackendMessages", "on"), ("HttpApi", "on"), ("ServiceAudience", "services")];
+    let on = [
+        ("BackendMessages", "on"),
+        ("HttpApi", "on"),
+        ("ServiceAudience", "services"),
+        ("EventsTo", "arn:aws:sqs:us-east-1:000000000000:Events"),
+    ];
     let all = push.into_iter().chain(on.map(|(name, value)| (name.to_owned(), value.to_owned()))).collect();
     Template::load(&workspace_root().join("template.yaml"), &all).unwrap()
 }
@@ -37,7 +42,7 @@ fn what_is_off_has_no_function() {
         let deployed: BTreeSet<&str> = template.functions.values().map(|function| function.binary.as_str()).collect();
         names("functions").into_iter().filter(|name| !deployed.contains(name.as_str())).collect()
     };
-    assert_eq!(missing, ["backend", "ingest", "notify"]);
+    assert_eq!(missing, ["backend", "ingest", "notify", "publish"]);
 }
 
 #[test]
@@ -56,8 +61,9 @@ fn every_action_has_a_route_that_answers_and_every_route_an_event() {
         assert_eq!(function, served_by, "{key}");
     }
     let events: BTreeSet<String> = routes.iter().map(|key| format!("{}.json", key.trim_start_matches('$'))).collect();
-    let others = ["admin", "authorize", "authorize_http", "backend", "env", "fanout", "http", "ingest", "notify"]
-        .map(|file| format!("{file}.json"));
+    let others =
+        ["admin", "authorize", "authorize_http", "backend", "env", "fanout", "http", "ingest", "notify", "publish"]
+            .map(|file| format!("{file}.json"));
     assert_eq!(names("events"), events.into_iter().chain(others).collect());
 }
 
@@ -295,7 +301,7 @@ fn every_alarm_is_on_the_dashboard_and_explained() {
         assert!(docs.contains(&format!("\n### `{name}`\n")), "docs/runbook.md has no section for {name}");
         alarms += 1;
     }
-    assert_eq!(alarms, 31);
+    assert_eq!(alarms, 33);
 }
 
 const KEYS_VARIABLES: [&str; 9] = [
@@ -330,13 +336,23 @@ fn functions_have_the_variables_that_they_read() {
             }
             "keys" => &KEYS_VARIABLES,
             "drain" => {
-                &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS", "PROFILES", "HTTP_API", "SEND_HOOK_ARN"]
+                const OWN: &[&str] = &[
+                    "CONNECTIONS_ENDPOINT",
+                    "ENCRYPTION",
+                    "SEALED_REPORTS",
+                    "PROFILES",
+                    "HTTP_API",
+                    "SEND_HOOK_ARN",
+                    "EVENTS_TO",
+                ];
+                OWN
             }
             "inbox" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS", "REPORT_DAYS", "PROFILES"],
             "notify" => &["PUSH_GRACE_SECONDS", "FAILURES_URL"],
             "ingest" => &["CONNECTIONS_ENDPOINT", "DEAD_LETTERS_URL", "PROFILES"],
-            "admin" => &["CONNECTIONS_ENDPOINT", "AUDIT_DAYS", "GROUP_MEMBERS_MAX", "PROFILES"],
+            "admin" => &["CONNECTIONS_ENDPOINT", "AUDIT_DAYS", "GROUP_MEMBERS_MAX", "PROFILES", "EVENTS_TO"],
             "backend" => &["CONNECTIONS_ENDPOINT", "GROUP_MEMBERS_MAX", "PROFILES"],
+            "publish" => &["EVENTS_TO", "EVENTS_CONTENT"],
             "send" => &[
                 "CONNECTIONS_ENDPOINT",
                 "SEND_RATE",

@@ -50,6 +50,10 @@ fn without_a_variable_that_it_needs() {
                 let own = ["API_ID", "PUSH_GRACE_SECONDS", "FAILURES_URL", "CONNECTIONS_PER_USER_MAX"];
                 [&tables[..], &own].concat()
             }
+            "publish" => {
+                let own = ["API_ID", "CONNECTIONS_PER_USER_MAX", "EVENTS_TO", "EVENTS_CONTENT"];
+                [&tables[..], &own, &["AWS_ENDPOINT_URL_SQS"]].concat()
+            }
             "connect" => {
                 let own = ["CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE", "PRESENCE"];
                 [&tables[..], &["API_ID"], &own].concat()
@@ -121,6 +125,8 @@ fn with_a_variable_that_makes_no_sense() {
         ("KeysFunction", "ENCRYPTION", "on"),
         ("KeysFunction", "CLAIM_RATE", "2/m"),
         ("NotifyFunction", "PUSH_GRACE_SECONDS", "soon"),
+        ("PublishFunction", "EVENTS_TO", "arn:aws:sns:us-east-1:000000000000:topic"),
+        ("PublishFunction", "EVENTS_CONTENT", "some"),
     ] {
         let function = &template.functions[function];
         let mut environment = environment(function);

@@ -52,6 +52,7 @@ PACKAGES = [
     "device",
     "keys",
     "notify",
+    "publish",
     "group",
     "fanout",
     "ingest",

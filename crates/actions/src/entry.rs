@@ -170,6 +170,7 @@ pub(crate) async fn changeable(
         .flatten())
 }
 
-pub(crate) fn random_bytes() -> [u8; 10] {
+/// For [`domain::message_id`].
+pub fn random_bytes() -> [u8; 10] {
     std::array::from_fn(|_| fastrand::u8(..))
 }

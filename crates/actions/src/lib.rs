@@ -41,7 +41,7 @@ pub use access::Access;
 pub use backlog::{DrainPage, PageBefore};
 pub use channel::forget_watched;
 pub use clock::Clock;
-pub use entry::{Appended, Concerned, Joined, Wanted, Writer, conversation_for};
+pub use entry::{Appended, Concerned, Joined, Wanted, Writer, conversation_for, random_bytes};
 pub use group::{LogSoFar, Repaired};
 pub use hook::{Ask, Asked, Hook};
 pub use log::{Changed, Reconciled, added, creation};

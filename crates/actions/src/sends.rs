@@ -26,6 +26,8 @@ pub struct SendLimits {
     pub filtered: bool,
     /// Whether requests may come over HTTP.
     pub http: bool,
+    /// Whether the team's own servers get events.
+    pub published: bool,
     /// Whether users have profiles.
     pub profiles: Profiles,
     /// How long the operator can read a report.
@@ -57,6 +59,7 @@ impl SendLimits {
             group_members_max,
             encryption: Encryption::default(),
             sealed_reports: false,
+            published: false,
             filtered: false,
             http: false,
             profiles: Profiles::default(),

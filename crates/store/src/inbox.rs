@@ -2,7 +2,7 @@
 //! marks and the pending marker, so that one write keeps them consistent.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
@@ -538,6 +538,28 @@ pub async fn acquaintance(
     }
     let strangers = u32::try_from(others.len()).unwrap_or(u32::MAX).saturating_sub(known);
     Ok(Acquaintance { blocked, strangers, first_messages_until })
+}
+
+/// Returns the other member of direct conversations, each by one of its members. A peer never changes, so a read at half
+/// the price is enough. Such a read can lack a row of the last instant, which is then read again. A row that can't be read is
+/// left out.
+pub async fn peers(
+    store: &Store,
+    members: &BTreeMap<ConversationId, UserId>,
+) -> Result<BTreeMap<ConversationId, UserId>, Error> {
+    let table = &store.tables.inbox;
+    let mut peers = BTreeMap::new();
+    for consistent in [false, true] {
+        let missing = members.iter().filter(|(conversation, _)| !peers.contains_key(*conversation));
+        let keys = missing.map(|(conversation, user)| key(user, conversation)).collect();
+        let items = batch::all(store, table, keys, consistent).await?;
+        let peer = |item: &Item| {
+            let row = Reader { item, table };
+            Ok((row.parsed("conversation_id", ConversationId::parse)?, row.parsed("peer_id", UserId::parse)?))
+        };
+        peers.extend(readable(items.iter().map(peer)).0);
+    }
+    Ok(peers)
 }
 
 /// Returns those of these users who have a block with `user`, in either direction.

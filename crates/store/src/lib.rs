@@ -22,6 +22,7 @@ pub mod message_change;
 pub mod messages;
 pub mod profiles;
 mod read_units;
+pub mod replays;
 pub mod reports;
 pub mod roster;
 pub mod settings;

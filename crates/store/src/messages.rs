@@ -387,6 +387,49 @@ pub async fn get_many(store: &Store, entries: &[(ConversationId, Seq)]) -> Resul
     Ok(readable(items.iter().map(|item| read(table, item))).0)
 }
 
+/// Returns the seq of a conversation's last entry, if it has any.
+pub async fn last_seq(store: &Store, conversation: &ConversationId) -> Result<Option<Seq>, Error> {
+    let query = query(store)
+        .key_condition_expression("conversation_id = :conversation")
+        .set_expression_attribute_values(Some(values(conversation, None)))
+        .projection_expression("seq")
+        .scan_index_forward(false)
+        .limit(1);
+    let table = &store.tables.messages;
+    let found = query.send().await.of_call("Query", table)?;
+    found.items().first().map(|item| Reader { item, table }.seq("seq")).transpose()
+}
+
+/// Entries for a team's own servers.
+#[derive(Debug, Default)]
+pub struct Current {
+    pub entries: BTreeMap<(ConversationId, Seq), Entry>,
+    /// The keys of rows that can't be read.
+    pub unreadable: BTreeSet<(ConversationId, Seq)>,
+}
+
+/// Returns these entries as they are now. An entry that no longer exists is left out.
+///
+/// # Errors
+/// Also if the table does not process all keys.
+pub async fn current(store: &Store, keys: impl IntoIterator<Item = (ConversationId, Seq)>) -> Result<Current, Error> {
+    let table = &store.tables.messages;
+    let keys = keys.into_iter().map(|(conversation, seq)| {
+        let conversation = ("conversation_id".to_owned(), text(conversation.as_str()));
+        Item::from([conversation, ("seq".to_owned(), number(seq))])
+    });
+    let mut current = Current::default();
+    for item in batch::all(store, table, keys.collect(), true).await? {
+        let row = Reader { item: &item, table };
+        let key = (row.parsed("conversation_id", ConversationId::parse)?, row.seq("seq")?);
+        match if_readable(read(table, &item), "an entry to publish")? {
+            Some(entry) => drop(current.entries.insert(key, entry)),
+            None => drop(current.unreadable.insert(key)),
+        }
+    }
+    Ok(current)
+}
+
 fn query(store: &Store) -> QueryFluentBuilder {
     store.client.query().table_name(&store.tables.messages).consistent_read(true)
 }

@@ -18,6 +18,16 @@ pub async fn exists(store: &Store, report: &ReportId, at: Timestamp) -> Result<b
     Ok(get.projection_expression("seq_version").send().await.of_call("GetItem", table)?.item.is_some())
 }
 
+/// Returns a report, unless it has expired.
+pub async fn get(store: &Store, month: &str, report: &ReportId) -> Result<Option<Report>, Error> {
+    let table = &store.tables.audit;
+    let get = store.client.get_item().table_name(table).consistent_read(true).set_key(Some(key(month, report)));
+    let item = get.send().await.of_call("GetItem", table)?.item;
+    let report =
+        |item: &Item| Reader { item, table }.parsed("report", |text| serde_json::from_str(text).map_err(|_| ()));
+    item.as_ref().map(report).transpose()
+}
+
 /// Returns the time until which the user's reports fill their rate.
 pub async fn filled_until(store: &Store, user: &UserId) -> Result<Option<Timestamp>, Error> {
     let item = get_item(store, user, COUNT).await?.unwrap_or_default();
@@ -121,9 +131,11 @@ pub async fn close(
     }
 }
 
-/// No conversation has this id: theirs have no space.
+/// Before a month in the key. No conversation's id has a space.
+pub(crate) const PREFIX: &str = "reports ";
+
 fn partition(month: &str) -> String {
-    format!("reports {month}")
+    format!("{PREFIX}{month}")
 }
 
 fn key(month: &str, report: &ReportId) -> Item {

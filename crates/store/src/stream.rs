@@ -1,5 +1,5 @@
-//! The streams of `inbox`, `conversations` and `media`, as Lambda delivers them: old and new rows, moved groups, and
-//! removed media rows.
+//! The streams of `inbox`, `conversations`, `media`, `messages` and `audit`, as Lambda delivers them. Records have old
+//! and new rows, moved groups, removed media rows, and news for the team's own servers.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,11 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{Look, object_key, puts_end};
 use serde::Deserialize;
 use serde_json::json;
-use wire::{ConversationId, Kind, MediaId, Seq, Timestamp, UserId};
+use wire::{ConversationId, Kind, MediaId, ReportId, Seq, Timestamp, UserId};
 
-use crate::Error;
 use crate::inbox::is_silent;
 use crate::item::{Item, Reader, readable};
+use crate::{Error, replays, reports};
 
 /// A change of a member's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +89,8 @@ pub struct Batch {
 
 #[derive(Deserialize)]
 struct Record {
+    #[serde(rename = "eventName", default)]
+    event_name: String,
     dynamodb: Images,
 }
 
@@ -184,6 +186,52 @@ pub fn groups(batch: Batch) -> (Vec<(ConversationId, String)>, u64) {
         let keys = item(record.dynamodb.keys);
         Ok((reader(&keys).parsed("conversation_id", ConversationId::parse)?, record.dynamodb.sequence_number))
     }))
+}
+
+/// News for the team's own servers: a key, and nothing of the row's content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum New {
+    Entry(ConversationId, Seq),
+    Report {
+        month: String,
+        report_id: ReportId,
+    },
+    /// A step of a replay is due.
+    Replay {
+        job_id: String,
+    },
+}
+
+/// Returns what is new in a batch of the stream of `messages` or of `audit`, with Lambda's ids of the records. Also
+/// returns the number of unreadable records.
+pub fn new(batch: Batch) -> (Vec<(New, String)>, u64) {
+    let (new, unreadable) = readable(batch.records.into_iter().map(|record| {
+        let record: Record = serde_json::from_value(record).map_err(|_| unusable("record"))?;
+        let keys = item(record.dynamodb.keys);
+        let new = new_by(&reader(&keys), record.event_name == "INSERT", record.event_name == "REMOVE")?;
+        Ok(new.map(|new| (new, record.dynamodb.sequence_number)))
+    }));
+    (new.into_iter().flatten().collect(), unreadable)
+}
+
+/// An entry and a report are news once, and each write of a job is a step. The mappings' filters say the same.
+fn new_by(keys: &Reader, is_insert: bool, is_remove: bool) -> Result<Option<New>, Error> {
+    let partition = keys.text("conversation_id")?;
+    if let Some(job_id) = partition.strip_prefix(replays::PREFIX) {
+        return Ok((!is_remove).then(|| New::Replay { job_id: job_id.to_owned() }));
+    }
+    if !is_insert {
+        return Ok(None);
+    }
+    if let Some(month) = partition.strip_prefix(reports::PREFIX) {
+        let report_id = keys.parsed("seq_version", ReportId::parse)?;
+        return Ok(Some(New::Report { month: month.to_owned(), report_id }));
+    }
+    // An earlier text in `audit` has another sort key.
+    if !keys.item.contains_key("seq") {
+        return Ok(None);
+    }
+    Ok(Some(New::Entry(keys.parsed("conversation_id", ConversationId::parse)?, keys.seq("seq")?)))
 }
 
 pub(crate) const TOMBSTONE: &str = "removed_at";

@@ -6,6 +6,7 @@
 mod look;
 mod op;
 mod repair;
+mod replay;
 mod reports;
 
 use actions::{Actions, SendLimits, WrittenAt};
@@ -13,7 +14,7 @@ use domain::{Failure, Rate};
 use futures_util::future::try_join_all;
 use lambda::{
     BadVariable, Diagnostic, EventLine, LambdaEvent, LogKey, act_as_service, actions_from_env, group_members_max,
-    kept_for, profiles, sdk_config,
+    kept_for, optional, profiles, sdk_config,
 };
 use op::Op;
 use serde_json::{Value, json};
@@ -36,6 +37,7 @@ pub struct Deps {
 pub async fn start() -> Result<Deps, BadVariable> {
     let mut limits = SendLimits::new(Rate::UNLIMITED, Rate::UNLIMITED, kept_for()?, group_members_max()?);
     limits.profiles = profiles()?;
+    limits.published = optional("EVENTS_TO").is_some();
     let actions = actions_from_env(&sdk_config().await, limits)?;
     warm_up(&actions.store, WarmTable::Connections).await;
     Ok(Deps { actions, log_key: LogKey::from_env()? })
@@ -99,6 +101,9 @@ async fn run(deps: &Deps, op: Op, now: Timestamp, line: &mut EventLine) -> Resul
             let set = ProfileChange::of(&set)?;
             let ProfileResult { version } = deps.actions.change_profile(&user_id, &set, WrittenAt::Now).await?;
             Ok(json!({ "version": version }))
+        }
+        Op::Replay { conversation_id, from_seq, to_seq } => {
+            replay::begin(deps, conversation_id, from_seq, to_seq, line).await
         }
         Op::Reports { month, cursor } => reports::list(deps, &month, cursor.as_ref()).await,
         Op::ReportClose { month, report_id, outcome } => reports::close(deps, &month, &report_id, &outcome, now).await,

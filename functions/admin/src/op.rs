@@ -63,6 +63,12 @@ pub(crate) enum Op {
         user_id: UserId,
         set: Map<String, Value>,
     },
+    /// Sends the events of a conversation's entries once more to the team's own servers.
+    Replay {
+        conversation_id: ConversationId,
+        from_seq: Seq,
+        to_seq: Seq,
+    },
     /// The open reports of a month, such as `2026-11`, behind the last reply's `next_cursor`.
     Reports {
         month: String,
@@ -98,6 +104,7 @@ impl Op {
             | Self::Find { .. }
             | Self::Repair { .. }
             | Self::DeleteMessage { .. }
+            | Self::Replay { .. }
             | Self::Reports { .. }
             | Self::ReportClose { .. } => None,
         }
@@ -131,6 +138,7 @@ const OF_OPERATORS: [&str; 13] = [
     "repair",
     "delete_message",
     "profile",
+    "replay",
     "reports",
     "report_close",
 ];

@@ -21,6 +21,7 @@ pub async fn start() -> Result<Core, BadVariable> {
     (limits.encryption, limits.sealed_reports) = (encryption()?, sealed_reports()?);
     limits.filtered = optional("SEND_HOOK_ARN").is_some();
     limits.http = lambda::env("HTTP_API")? == "on";
+    limits.published = optional("EVENTS_TO").is_some();
     limits.profiles = profiles()?;
     let core = Core::from_env(&sdk_config().await, limits)?;
     core.actions.warm_up(WarmTable::Inbox).await;

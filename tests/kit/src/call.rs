@@ -10,7 +10,7 @@ pub enum AwsCall {
     Database { operation: String, body: Value },
     /// To SNS: `Publish` and its fields.
     Push { operation: String, body: Value },
-    /// To SQS: `SendMessage` and its body.
+    /// To SQS or `EventBridge`: `SendMessage` and its body.
     Queue { operation: String, body: Value },
     /// To S3: `HeadObject`, and what is in its path, query and headers.
     Object { operation: String, body: Value },
@@ -39,7 +39,7 @@ impl AwsCall {
         let last = |text: &str, separator| text.rsplit(separator).next().unwrap_or_default().to_owned();
         if let Some(target) = target {
             let operation = last(target, '.');
-            let is_of_queue = target.starts_with("AmazonSQS.");
+            let is_of_queue = target.starts_with("AmazonSQS.") || target.starts_with("AWSEvents.");
             return if is_of_queue { Self::Queue { operation, body } } else { Self::Database { operation, body } };
         }
         let connection = last(url, '/').replace("%3D", "=");

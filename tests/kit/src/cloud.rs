@@ -61,9 +61,15 @@ pub struct Cloud {
     pub dead_letters: Vec<Value>,
     /// The bodies in the queue of events that failed after all retries.
     pub given_up: Vec<Value>,
+    /// The events that the bus and the queue of the team's own servers took, as sent.
+    pub published: Vec<Value>,
+    /// Parts of events that both refuse.
+    pub refused_events: Vec<String>,
     /// Media of messages.
     pub s3: FakeS3,
     stream: Option<Stream>,
+    entries: Option<Stream>,
+    reports: Option<Stream>,
     heads: Stream,
     media: Stream,
     /// Writes that queries may not show yet.
@@ -87,6 +93,7 @@ impl Cloud {
     fn of(template: Template) -> Self {
         let engine = fresh(&template.tables);
         let stream = Stream::of(&engine, "InboxTable");
+        let [entries, reports] = ["MessagesTable", "AuditTable"].map(|table| Stream::of(&engine, table));
         let heads = Stream::of(&engine, "ConversationsTable").expect("the template has a stream of heads");
         let media = Stream::of(&engine, "MediaTable").expect("the template has a stream of media");
         Self {
@@ -96,8 +103,12 @@ impl Cloud {
             sns: FakeSns::default(),
             dead_letters: vec![],
             given_up: vec![],
+            published: vec![],
+            refused_events: vec![],
             s3: FakeS3::default(),
             stream,
+            entries,
+            reports,
             heads,
             media,
             half_seen: HalfSeen::default(),
@@ -109,6 +120,13 @@ impl Cloud {
     /// Returns new writes to the inbox table, as Lambda delivers them, before its filter.
     pub fn records(&mut self) -> Vec<Value> {
         self.stream.as_mut().expect("a cloud with a stream").take(&self.engine)
+    }
+
+    /// Returns new entries and new reports, as Lambda delivers them, after its filters.
+    pub fn news(&mut self) -> [Vec<Value>; 2] {
+        let [entries, reports] = [&mut self.entries, &mut self.reports]
+            .map(|stream| stream.as_mut().map(|stream| stream.take(&self.engine)).unwrap_or_default());
+        [crate::stream::of_mapping("EntryStream", entries), crate::stream::of_mapping("ReportStream", reports)]
     }
 
     /// Which groups have moved since the last look, as Lambda hands it on.
@@ -208,6 +226,9 @@ impl Cloud {
                 None => (410, json!({ "message": null }).to_string()),
             },
             AwsCall::Push { operation, body } => self.sns.perform(operation, body),
+            AwsCall::Queue { operation, body } if operation == "PutEvents" || operation == "SendMessageBatch" => {
+                self.publish(operation, body)
+            }
             AwsCall::Queue { body, .. } if body.get("MessageGroupId").is_none() => {
                 self.given_up.push(serde_json::from_str(body["MessageBody"].as_str().unwrap()).unwrap());
                 (200, json!({"MessageId": "m", "MD5OfMessageBody": ""}).to_string())
@@ -236,6 +257,31 @@ impl Cloud {
                 (status, answer)
             }
         }
+    }
+
+    /// Takes events, each for itself.
+    fn publish(&mut self, operation: &str, body: &Value) -> (u16, String) {
+        fn text(entry: &Value) -> &str {
+            entry["Detail"].as_str().or(entry["MessageBody"].as_str()).expect("an event has a text")
+        }
+        let entries = body["Entries"].as_array().expect("a batch has entries");
+        let bytes: usize = entries.iter().map(|entry| text(entry).len()).sum();
+        assert!((1..=10).contains(&entries.len()) && bytes < 256 * 1024, "AWS refuses this batch");
+        let is_refused = |entry: &Value| self.refused_events.iter().any(|part| text(entry).contains(part.as_str()));
+        let (refused, taken): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| is_refused(entry));
+        let answer = if operation == "PutEvents" {
+            let refusal = json!({"ErrorCode": "InternalFailure", "ErrorMessage": "not now"});
+            let answer = |entry: &Value| if is_refused(entry) { refusal.clone() } else { json!({"EventId": "e"}) };
+            let answers: Vec<_> = entries.iter().map(answer).collect();
+            json!({"FailedEntryCount": refused.len(), "Entries": answers})
+        } else {
+            let taken = taken.iter().map(|entry| json!({"Id": entry["Id"], "MessageId": "m", "MD5OfMessageBody": ""}));
+            let refused =
+                refused.iter().map(|entry| json!({"Id": entry["Id"], "Code": "Internal", "SenderFault": false}));
+            json!({"Successful": taken.collect::<Vec<_>>(), "Failed": refused.collect::<Vec<_>>()})
+        };
+        self.published.extend(taken.into_iter().cloned());
+        (200, answer.to_string())
     }
 
     fn row(&self, table: &str, key: &Map<String, Value>) -> Option<Value> {

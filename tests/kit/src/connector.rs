@@ -53,6 +53,12 @@ pub fn s3_config(http: impl HttpClient + 'static) -> s3::config::Builder {
         .retry_config(s3::config::retry::RetryConfig::disabled())
 }
 
+pub fn events_config(http: impl HttpClient + 'static) -> aws_sdk_eventbridge::config::Builder {
+    aws_sdk_eventbridge::config::Builder::from(&sdk_config(http))
+        .endpoint_url("http://events.test")
+        .retry_config(aws_sdk_eventbridge::config::retry::RetryConfig::disabled())
+}
+
 /// Returns the configuration that all clients share.
 pub fn sdk_config(http: impl HttpClient + 'static) -> SdkConfig {
     SdkConfig::builder()

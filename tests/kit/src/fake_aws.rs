@@ -12,7 +12,9 @@ use tokio::sync::Notify;
 use crate::cloud::Cloud;
 use crate::fake_s3::FakeS3;
 use crate::fake_sns::FakeSns;
-use crate::{AwsCall, Connector, Fault, dynamodb_config, management_config, s3_config, sns_config, sqs_config};
+use crate::{
+    AwsCall, Connector, Fault, dynamodb_config, events_config, management_config, s3_config, sns_config, sqs_config,
+};
 
 /// The template's tables, and sockets that are all open. Clones are the same AWS.
 ///
@@ -76,6 +78,21 @@ impl FakeAws {
         self.lock().cloud.records()
     }
 
+    /// Returns new entries and new reports, as Lambda delivers them, after its filters.
+    pub fn news(&self) -> [Vec<Value>; 2] {
+        self.lock().cloud.news()
+    }
+
+    /// The events that the bus and the queue of the team's own servers took, as sent.
+    pub fn published(&self) -> Vec<Value> {
+        self.lock().cloud.published.clone()
+    }
+
+    /// From now on, both refuse events with one of these parts.
+    pub fn refuse_events(&self, parts: &[&str]) {
+        self.lock().cloud.refused_events = parts.iter().map(|part| (*part).to_owned()).collect();
+    }
+
     /// Which groups have moved since the last look, as Lambda hands it on.
     pub fn heads(&self) -> Vec<Value> {
         self.lock().cloud.heads()
@@ -102,6 +119,11 @@ impl FakeAws {
     /// One attempt per call.
     pub fn sqs_client(&self) -> aws_sdk_sqs::Client {
         aws_sdk_sqs::Client::from_conf(sqs_config(self.connector()).build())
+    }
+
+    /// One attempt per call.
+    pub fn events_client(&self) -> aws_sdk_eventbridge::Client {
+        aws_sdk_eventbridge::Client::from_conf(events_config(self.connector()).build())
     }
 
     /// Lists the dead letters: reason, detail and message of each.

@@ -13,6 +13,7 @@ use keys::KeyRates;
 use lambda::{ApiEvent, Clock, Context, Core, Diagnostic, InvocationEvent, LambdaEvent, Limiter, LogKey, Response};
 use media::UploadLimits;
 use objects::Objects;
+use publish::{Content, Sink};
 use push::Phones;
 use queue::{DeadLetters, Failures};
 use serde_json::{Value, json};
@@ -42,6 +43,8 @@ pub struct Limits {
     pub uploads: Rate,
     pub encryption: Encryption,
     pub profiles: Profiles,
+    /// Whether the team's own servers get events.
+    pub events: bool,
     /// Whether each sealed message has a digest.
     pub sealed_reports: bool,
     pub keys: KeyRates,
@@ -64,6 +67,7 @@ impl Default for Limits {
             uploads: Rate::UNLIMITED,
             encryption: Encryption::Optional,
             profiles: Profiles::Users,
+            events: false,
             sealed_reports: false,
             keys: KeyRates {
                 claims: Rate { burst: 30, pause: Duration::from_secs(30) },
@@ -109,6 +113,7 @@ pub struct InProcess {
     admin: admin::Deps,
     backend: backend::Deps,
     ingest: Option<ingest::Deps>,
+    publish: Option<publish::Deps>,
     queue: Option<aws_sdk_sqs::Client>,
     filter: Option<(Filter, bool)>,
     /// How often the queue has handed on what `ingest` takes.
@@ -151,7 +156,15 @@ impl InProcess {
             actions: Actions::new(self.store.clone(), fanout, limits, clock_of(&self.clock)),
             dead_letters: DeadLetters::new(sqs.clone(), "http://sqs.test/dead-letters.fifo"),
         });
-        self.queue = Some(sqs);
+        self.queue = Some(sqs.clone());
+        self.with_sink(Sink::Queue { client: sqs, url: "http://sqs.test/events.fifo".to_owned() }, Content::Full)
+    }
+
+    /// Sends events there.
+    #[must_use]
+    pub fn with_sink(mut self, sink: Sink, content: Content) -> Self {
+        let (store, stack, clock) = (self.store.clone(), "stack-of-tests".to_owned(), clock_of(&self.clock));
+        self.publish = Some(publish::Deps { store, sink, content, stack, clock });
         self
     }
 
@@ -207,6 +220,7 @@ impl InProcess {
             (of.encryption, of.commits, of.births) = (limits.encryption, limits.commits, limits.births);
             (of.sealed_reports, of.profiles) = (limits.sealed_reports, limits.profiles);
             of.reports_kept_for = Duration::from_hours(180 * 24);
+            of.published = limits.events;
             process(of)
         };
         let plain = || sealing(SendLimits::default());
@@ -233,6 +247,7 @@ impl InProcess {
             admin: of_operators(sealing(of_rates(Rate::UNLIMITED, Rate::UNLIMITED)).actions),
             backend: backend::Deps { actions: sealing(of_rates(Rate::UNLIMITED, Rate::UNLIMITED)).actions },
             ingest: None,
+            publish: None,
             queue: None,
             filter: None,
             receives: 1,
@@ -287,6 +302,14 @@ impl InProcess {
     pub async fn fanout(&self, batch: Value) -> Value {
         let batch = serde_json::from_value(batch).expect("the batch parses");
         let answer = Box::pin(fanout::handle(&self.fanout, LambdaEvent::new(batch, Context::default()))).await;
+        serde_json::to_value(answer.unwrap()).unwrap()["batchItemFailures"].take()
+    }
+
+    /// The answer to a batch of the stream of entries or of reports: what is to come again.
+    pub async fn publish(&self, records: Vec<Value>) -> Value {
+        let batch = serde_json::from_value(json!({ "Records": records })).expect("the batch parses");
+        let deps = self.publish.as_ref().expect("a workbench has a queue");
+        let answer = Box::pin(publish::handle(deps, LambdaEvent::new(batch, Context::default()))).await;
         serde_json::to_value(answer.unwrap()).unwrap()["batchItemFailures"].take()
     }
 

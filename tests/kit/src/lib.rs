@@ -35,7 +35,9 @@ mod workbench;
 pub use call::AwsCall;
 pub use canary::Canary;
 pub use clock::ManualClock;
-pub use connector::{Connector, dynamodb_config, management_config, s3_config, sdk_config, sns_config, sqs_config};
+pub use connector::{
+    Connector, dynamodb_config, events_config, management_config, s3_config, sdk_config, sns_config, sqs_config,
+};
 pub use fake_aws::{FakeAws, Hold};
 pub use fault::Fault;
 pub use gate::{Gate, Passed};

@@ -63,6 +63,8 @@ impl TestServer {
         for application in APPLICATIONS {
             options.parameters.insert(application.to_owned(), String::new());
         }
+        // Only tests of events have a queue for them, for the same reason.
+        options.parameters.insert("EventsTo".to_owned(), String::new());
         // Group events come without delay.
         let (read_every, window_max) = (Duration::from_millis(10), Duration::ZERO);
         // A queue's failed messages come again soon.
@@ -79,6 +81,21 @@ impl TestServer {
             options.parameters.remove(application);
         }
         options.parameters.insert("PushGraceSeconds".to_owned(), grace_s.to_string());
+    }
+
+    /// Has these options send events to a queue.
+    pub fn publishing(options: &mut Options) {
+        options.parameters.remove("EventsTo");
+    }
+
+    /// Returns the events in the queue, in the order in which they came, once all that was written so far is there.
+    pub async fn events(&self) -> Vec<Value> {
+        for mapping in ["EntryStream", "ReportStream"] {
+            let mapping = self.local().mapping(mapping).expect("the server sends events");
+            timeout(PATIENCE, mapping.settled()).await.expect("the stream is read to its end");
+        }
+        let events = self.local().queue("Events").expect("the server sends events").messages();
+        events.iter().map(|(event, _)| serde_json::from_str(event).expect("an event is JSON")).collect()
     }
 
     /// A connection of one of the user's devices.

@@ -45,11 +45,13 @@ fn call<Q: DeserializeOwned, A: Serialize>(
     serde_json::to_value(call(serde_json::from_value(request).unwrap()).unwrap()).unwrap()
 }
 
-/// The template with all that can be chosen: phones to ring, so that the inbox table has a stream, and a backend's queue.
+/// The template with all that can be chosen: a backend's queue, a queue for events, and phones to ring. So the inbox
+/// table has a stream.
 pub fn whole_template() -> Template {
     let push = ("FcmApplicationArn", "arn:aws:sns:us-east-1:000000000000:app/GCM/local");
+    let events = ("EventsTo", "arn:aws:sqs:us-east-1:000000000000:Events.fifo");
     let http = [("HttpApi", "on"), ("ServiceAudience", "services")];
-    let chosen = [push, ("BackendMessages", "on")].into_iter().chain(http);
+    let chosen = [push, events, ("BackendMessages", "on")].into_iter().chain(http);
     let chosen = chosen.map(|(name, value)| (name.to_owned(), value.to_owned()));
     Template::load(&workspace_root().join("template.yaml"), &chosen.collect()).unwrap()
 }

@@ -46,6 +46,11 @@ impl Workbench {
         Self::on(FakeAws::streaming(), &Limits::default())
     }
 
+    /// With the streams of entries and reports, and a queue for events.
+    pub fn publishing() -> Self {
+        Self::on(FakeAws::streaming(), &Limits { events: true, ..Limits::default() })
+    }
+
     /// With a team's filter. `is_open`: what it does not answer is stored.
     pub fn filtered(filter: Filter, is_open: bool) -> Self {
         let Self { aws, clock, functions } = Self::default();
@@ -126,6 +131,15 @@ impl Workbench {
     pub async fn fanout(&self) -> Value {
         let batch = json!({ "Records": self.aws.heads() });
         self.started().fanout(batch).await
+    }
+
+    /// Invokes `publish` with the new entries, and with the new reports. Returns the records to retry.
+    pub async fn publish(&self) -> Value {
+        let [entries, reports] = self.aws.news();
+        let functions = self.started();
+        let (mut again, reports) = (functions.publish(entries).await, functions.publish(reports).await);
+        again.as_array_mut().unwrap().extend(reports.as_array().unwrap().iter().cloned());
+        again
     }
 
     /// Takes these messages out of the queue, in one batch, each with its group. The places of those that are to come again.

@@ -128,6 +128,7 @@ impl Gateway {
             .route("/local", get(developer::local))
             .route("/local/admin", post(developer::admin))
             .route("/local/log", get(developer::log))
+            .route("/events", get(developer::events))
             .route("/phones", get(developer::phones))
             .route("/phones/kill", post(developer::kill_phone))
             .route(&format!("/{stage}"), get(upgrade::upgrade))

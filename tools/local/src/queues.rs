@@ -16,6 +16,8 @@ use crate::lock;
 const ACCOUNT: &str = "000000000000";
 /// Within that time the same id is the same message.
 const DEDUPLICATED_FOR: Duration = Duration::from_mins(5);
+/// The newest messages that a queue keeps without a consumer. On AWS, a queue keeps those of some days.
+const MESSAGES_MAX: usize = 10_000;
 /// Nothing on the queue's own account happens sooner.
 const FAR: Duration = Duration::from_hours(24 * 365);
 
@@ -82,6 +84,11 @@ pub(crate) struct Moved {
     pub(crate) left: usize,
 }
 
+/// Returns the ARN of a queue with this name.
+pub(crate) fn arn(name: &str) -> String {
+    format!("arn:aws:sqs:us-east-1:{ACCOUNT}:{name}")
+}
+
 impl Queues {
     pub(crate) fn new(template: &Template, url: &str) -> Self {
         let mut queues: BTreeMap<String, Arc<Queue>> = BTreeMap::new();
@@ -110,7 +117,7 @@ impl Queue {
         let name = format!("{}{}", settings.logical_id, if settings.is_fifo { ".fifo" } else { "" });
         Self {
             url: format!("{url}/{ACCOUNT}/{name}"),
-            arn: format!("arn:aws:sqs:us-east-1:{ACCOUNT}:{name}"),
+            arn: arn(&name),
             name,
             settings,
             dead_letters,
@@ -181,6 +188,9 @@ impl Queue {
             return sent.clone();
         }
         let sent = state.push(letter, None);
+        if state.messages.len() > MESSAGES_MAX {
+            state.messages.pop_front();
+        }
         if self.settings.is_fifo {
             state.sent.insert(key, (now, sent.clone()));
         }

@@ -23,7 +23,7 @@ use crate::logs::{Log, Logs};
 use crate::mappings::{Poller, QueuePoller, StreamLimits, Switches, is_done};
 use crate::metrics::{Counts, IteratorAges, Metrics};
 use crate::phone::Platform;
-use crate::queues::{Queue, Queues};
+use crate::queues::{self, Queue, Queues};
 use crate::s3::ObjectServer;
 use crate::send_hook;
 use crate::sns::{self, Sns};
@@ -33,6 +33,9 @@ use crate::{lock, reached, write_whole};
 
 /// For sockets to close and their `$disconnect` to run.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(3);
+
+/// SQS's own default.
+const EVENTS_VISIBILITY: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -113,14 +116,14 @@ impl Server {
         let address = reached(&listener)?;
         let overrides = overrides(address, send_hook.as_deref(), parameters);
         let mut template = with_local_address(Template::load(&template, &overrides)?, address);
+        template.queues.extend(events_queue(&template));
         let queues = Queues::new(&template, &format!("http://{address}{}", sqs::PATH));
         with_queues(&mut template, &queues);
 
-        let database_port = if port == 0 { Some(0) } else { port.checked_add(1) };
-        let database_port = database_port.context("the database takes the port after --port, and there is none")?;
+        let database_port =
+            port_after(port, 1).context("the database takes the port after --port, and there is none")?;
         let database = Arc::new(DatabaseServer::start(&template.tables, data.as_deref(), database_port).await?);
-        let objects_port = if port == 0 { Some(0) } else { port.checked_add(2) };
-        let objects_port = objects_port.context("S3 takes the second port after --port, and there is none")?;
+        let objects_port = port_after(port, 2).context("S3 takes the second port after --port, and there is none")?;
         let bucket = template.buckets.first().cloned().unwrap_or_default();
         let objects = ObjectServer::start(&bucket, data.as_deref(), host, objects_port).await?;
         let (log, metrics) = (Log::new(logs), Arc::<Metrics>::default());
@@ -312,6 +315,11 @@ fn admin_of(functions: &BTreeMap<String, Function>) -> Option<String> {
     functions.iter().find(|(_, function)| function.binary == "admin").map(|(id, _)| id.clone())
 }
 
+/// Port 0 is any free port, and so are those after it.
+fn port_after(port: u16, places: u16) -> Option<u16> {
+    if port == 0 { Some(0) } else { port.checked_add(places) }
+}
+
 /// Returns the template's parameters: those of the options, and those with another value here.
 fn overrides(address: SocketAddr, send_hook: Option<&str>, parameters: Overrides) -> Overrides {
     let mut overrides = Overrides::from(
@@ -325,6 +333,7 @@ fn overrides(address: SocketAddr, send_hook: Option<&str>, parameters: Overrides
             ("Profiles", "users".to_owned()),
             ("HttpApi", "on".to_owned()),
             ("ServiceAudience", tokens::SERVICE_AUDIENCE.to_owned()),
+            ("EventsTo", queues::arn(EVENTS_QUEUE)),
             ("Encryption", "Optional".to_owned()),
             // A developer writes to many made-up users.
             ("FirstMessageRate", "off".to_owned()),
@@ -346,6 +355,22 @@ fn with_local_address(mut template: Template, address: SocketAddr) -> Template {
         *value = value.replace(&host, &format!("http://{address}"));
     }
     template
+}
+
+/// The logical id of the queue of events, which a team has of its own on AWS.
+pub(crate) const EVENTS_QUEUE: &str = "Events";
+
+/// Returns the queue for events, if a function sends any.
+fn events_queue(template: &Template) -> Option<template::Queue> {
+    let mut functions = template.functions.values();
+    let target = functions.find_map(|function| function.environment.get("EVENTS_TO").filter(|arn| !arn.is_empty()))?;
+    Some(template::Queue {
+        logical_id: EVENTS_QUEUE.to_owned(),
+        is_fifo: target.rsplit_once('.').is_some_and(|(_, end)| end == "fifo"),
+        visibility: EVENTS_VISIBILITY,
+        redrive: None,
+        deduplicates_in_group: true,
+    })
 }
 
 /// What CloudFormation refers to as a queue is its URL.

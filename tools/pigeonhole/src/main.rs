@@ -1,5 +1,5 @@
 //! `cargo run`: serves the functions until Ctrl-C, and prints what can be done with them. For each sandbox, the server
-//! starts this same program again with the name of a function, so that Cargo links one program and not fourteen.
+//! starts this same program again with the name of a function, so that Cargo links one program and not fifteen.
 //!
 //! The npm package `@pigeonhole/local` has this program too. There the template and the demo's page are next to it.
 
@@ -49,7 +49,7 @@ struct Arguments {
     #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
     parameter: Vec<(String, String)>,
 
-    /// Switch this off, which the local server has on: profiles, http
+    /// Switch this off, which the local server has on: events, http or profiles
     #[arg(long, value_name = "NAME", value_parser = without)]
     without: Vec<(&'static str, &'static str)>,
 
@@ -95,6 +95,7 @@ async fn run_function(name: &str) -> Result<(), lambda::Error> {
         "ingest" => lambda::serve(ingest::start, ingest::handle).await,
         "media" => lambda::serve(media::start, media::handle).await,
         "notify" => lambda::serve(notify::start, notify::handle).await,
+        "publish" => lambda::serve(publish::start, publish::handle).await,
         "read" => lambda::serve(read::start, read::handle).await,
         "send" => lambda::serve(send::start, send::handle).await,
         _ => Err(format!("this program has no function {name}").into()),
@@ -175,9 +176,10 @@ fn options(arguments: &Arguments) -> Options {
 /// Returns the parameter that a feature has, and its value without the feature.
 fn without(name: &str) -> Result<(&'static str, &'static str), String> {
     match name {
+        "events" => Ok(("EventsTo", "")),
         "profiles" => Ok(("Profiles", "off")),
         "http" => Ok(("HttpApi", "off")),
-        _ => Err("must be profiles or http".to_owned()),
+        _ => Err("must be events, http or profiles".to_owned()),
     }
 }
 

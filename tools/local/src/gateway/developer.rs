@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::events::Origin;
 use super::{Gateway, Query, refuse};
 use crate::phones;
+use crate::server::EVENTS_QUEUE;
 use crate::tokens::SERVICE_AUDIENCE;
 
 const EXPIRES_IN_S_DEFAULT: u32 = 60 * 60;
@@ -48,11 +49,20 @@ pub(super) async fn local(State(gateway): State<Arc<Gateway>>) -> Response {
     let urls = json!({
         "data_id": gateway.data_id, "admin_url": url("admin"), "log_url": url("log"),
         "queue_url": queue("BackendQueue"), "dead_letter_url": queue("BackendDeadLetters"),
-        "send_hook_url": gateway.send_hook,
+        "events_url": queue(EVENTS_QUEUE), "send_hook_url": gateway.send_hook,
         "http_url": gateway.http.as_ref().map(|_| format!("http://{}", gateway.domain)),
         "service_audience": gateway.http.as_ref().map(|_| SERVICE_AUDIENCE),
     });
     page(Ok(urls))
+}
+
+/// Returns the events in the queue for a team's own servers, and leaves them there.
+pub(super) async fn events(State(gateway): State<Arc<Gateway>>) -> Response {
+    let Some(queue) = gateway.queues.get(EVENTS_QUEUE) else {
+        return refuse(StatusCode::NOT_FOUND, "this server sends no events");
+    };
+    let events = queue.messages().into_iter().map(|(body, _)| serde_json::from_str(&body).map_err(Into::into));
+    page(events.collect::<anyhow::Result<Vec<Value>>>().map(Value::from))
 }
 
 /// Invokes the operator's function, as whoever may do so in AWS does.
