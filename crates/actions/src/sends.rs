@@ -22,10 +22,8 @@ pub struct SendLimits {
     pub encryption: Encryption,
     /// Whether each sealed message has a digest with which a member can prove it.
     pub sealed_reports: bool,
-    /// Whether the team has a filter of what users write.
-    pub filtered: bool,
-    /// Whether requests may come over HTTP.
-    pub http: bool,
+    /// More features of the deployment, by their names in `ping`.
+    pub features: Vec<&'static str>,
     /// Whether the team's own servers get events.
     pub published: bool,
     /// Whether users have profiles.
@@ -60,8 +58,7 @@ impl SendLimits {
             encryption: Encryption::default(),
             sealed_reports: false,
             published: false,
-            filtered: false,
-            http: false,
+            features: vec![],
             profiles: Profiles::default(),
             reports_kept_for: Duration::ZERO,
             commits: Rate::UNLIMITED,

@@ -126,7 +126,7 @@ impl Op {
 }
 
 /// The names of those that [`Op`] reads by itself.
-const OF_OPERATORS: [&str; 13] = [
+const OF_OPERATORS: [&str; 14] = [
     "kick",
     "suspend",
     "unsuspend",

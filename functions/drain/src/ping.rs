@@ -11,8 +11,7 @@ pub(crate) async fn ping(core: &Core, caller: &Caller, request: &PingRequest) ->
         let limits = &core.actions.limits;
         let switched_on = limits.encryption.features(limits.sealed_reports);
         let always = ["data", "report", "restrict", "unread", "quiet", "fuse"];
-        let on = always.iter().chain(limits.profiles.features()).chain(limits.filtered.then_some(&"hook"));
-        let on = on.chain(limits.http.then_some(&"http")).chain(limits.published.then_some(&"events"));
+        let on = always.iter().chain(limits.profiles.features()).chain(&limits.features);
         on.map(|name| (*name).to_owned()).chain(switched_on).collect()
     });
     Ok(PingResult { pending, server_time: core.actions.clock.now(), features }.into())
