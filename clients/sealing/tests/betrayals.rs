@@ -175,6 +175,17 @@ fn a_ghost_device_is_added_by_nobody() {
 }
 
 #[test]
+fn a_conversation_does_not_begin_without_a_good_package_of_the_other_user() {
+    let mut pair = Pair::strangers();
+    // The server names another device for the packages.
+    let (bob, name) = (user("bob"), |name: &str| DeviceId::parse(name).unwrap());
+    let packages = pair.server.keys.remove(&(bob.clone(), name("phone"))).unwrap();
+    pair.server.keys.insert((bob, name("other")), packages);
+    assert_eq!(pair.alice_says("secret"), Readiness::Refused("no_keys".to_owned()));
+    assert_eq!((pair.server.epoch, pair.server.log.len()), (0, 0));
+}
+
+#[test]
 fn a_commit_that_was_left_out_is_followed_by_a_reset_once_a_day() {
     let mut pair = Pair::friends();
     let resets = |pair: &Pair| {

@@ -11,7 +11,7 @@ use pigeonhole_sealing::{
     Step,
 };
 use town::{Change, Client, Town, group_id, user};
-use wire::{Action, Bytes, Carried, ClientMsgId, Kind, Message, System, UserId};
+use wire::{Action, Bytes, Carried, ClientMsgId, DeviceId, Kind, Message, System, UserId};
 
 const THREE: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
@@ -141,7 +141,7 @@ fn a_remove_has_its_commit_and_without_one_it_is_as_a_leave() {
     let plain = fresh.clients[0].keyring.roll(&group_id(), &id("r-y"), Roll::Remove(&user("bob")), fresh.now_ms);
     assert_eq!(plain, Prepared::Plain);
     let of_carol = town.clients[2].group().unwrap();
-    let (owner, phone) = (user("alice"), wire::DeviceId::parse("other").unwrap());
+    let (owner, phone) = (user("alice"), DeviceId::parse("other").unwrap());
     let request = wire::RemoveRequest {
         conversation_id: group_id(),
         client_msg_id: id("r-plain"),
@@ -207,7 +207,7 @@ fn remove(name: &str) -> impl FnOnce(&Town, &Group) -> Pending + '_ {
 fn add(name: &str) -> impl FnOnce(&Town, &Group) -> Pending {
     let identity = Identity::import(user(name), &[7; 32]);
     move |town, group| {
-        let device = identity.device(wire::DeviceId::parse("new").unwrap(), &[8; 32]);
+        let device = identity.device(DeviceId::parse("new").unwrap(), &[8; 32]);
         let package = device.new_packages(1, false, town.now_ms / 1_000).unwrap().remove(0);
         let member = device.member();
         let asked = Asked { user: &member.user, device: &member.device, key: None, last_resort: false };
@@ -423,6 +423,41 @@ fn a_large_group_has_its_bytes_in_files_and_takes_no_others() {
         let is_broken = |notice: &Notice| matches!(notice, Notice::Broken { .. });
         assert!(!town.clients[by].saved.notices.iter().any(is_broken), "{by} takes other bytes for a fork");
     }
+}
+
+/// A group of alice's phone and of twenty users, who have ten devices each, and the first one this many. Bob is no member.
+fn crowd(of_first: u8) -> Town {
+    let mut town = Town::of(&["alice", "bob"], 1);
+    for place in 1..=20 {
+        let name = format!("user-{place:02}");
+        let identity = Identity::import(user(&name), &[place; 32]);
+        for number in 0..if place == 1 { of_first } else { 10 } {
+            let mut seed = [place; 32];
+            seed[0] = number;
+            let device = identity.device(DeviceId::parse(&format!("phone-{number}")).unwrap(), &seed);
+            let package = device.new_packages(1, false, town.now_ms / 1_000).unwrap().remove(0);
+            let packages = town.server.keys.entry((user(&name), device.member().device.clone())).or_default();
+            packages.left.push((package.data.into(), i64::MAX));
+        }
+        town.server.members.insert(user(&name), 1);
+    }
+    town
+}
+
+#[test]
+fn a_group_has_at_most_200_devices() {
+    let mut town = crowd(10);
+    assert_eq!(town.says(0, "hello"), Readiness::Refused("limit_reached".to_owned()));
+    let mut town = crowd(9);
+    town.says(0, "hello");
+    town.go(0);
+    assert_eq!(town.clients[0].keyring.lock(&group_id()), Lock::Sealed);
+    let mut asked = Prepared::Waits;
+    for _ in 0..4 {
+        town.go(0);
+        asked = town.clients[0].keyring.roll(&group_id(), &id("r-1"), Roll::Add(&[user("bob")]), town.now_ms);
+    }
+    assert_eq!(asked, Prepared::Refused("limit_reached".to_owned(), Vec::new()));
 }
 
 #[test]

@@ -16,6 +16,10 @@ fn commits(pair: &Pair) -> usize {
     pair.server.log.iter().filter(|message| message.kind == Kind::Commit).count()
 }
 
+fn id(id: &str) -> ClientMsgId {
+    ClientMsgId::parse(id).unwrap()
+}
+
 #[test]
 fn keys_are_renewed_with_the_first_message_after_a_day_or_a_hundred() {
     let mut pair = Pair::friends();
@@ -320,6 +324,8 @@ fn another_identity_is_told_and_holds_what_waits_for_a_verified_user() {
         let entries = pair.server.log.len();
         if verified {
             assert_eq!(pair.alice_says("prove it"), Readiness::Held(bob.clone()));
+            // Nor does a client seal that does not ask first.
+            assert!(pair.alice.keyring.seal(&bob, &id("h1"), &Envelope::default()).is_err());
             assert_eq!(pair.server.log.len(), entries);
             pair.alice.keyring.accept(&bob);
             pair.alice.commit();
@@ -418,6 +424,35 @@ fn an_opened_message_has_its_proof_for_a_report() {
     let key = proof.key.as_slice().try_into().unwrap();
     assert!(is_frank(key, proof.plaintext.as_slice(), entry.frank.as_ref().unwrap().as_slice()));
     assert_eq!((proof.seq, Envelope::read(proof.plaintext.as_slice()).unwrap().body.as_str()), (entry.seq, "hi"));
+}
+
+#[test]
+fn a_message_that_no_request_holds_is_not_sealed() {
+    let mut pair = Pair::friends();
+    let body = "a".repeat(wire::limits::SEALED_BYTES_MAX);
+    let envelope = Envelope { kind: "text".into(), body, ..Envelope::default() };
+    assert!(pair.alice.keyring.seal(&user("bob"), &id("l1"), &envelope).is_err());
+    assert_eq!(pair.alice.keyring.sealed(&user("bob"), &id("l1")), None);
+    pair.alice_says("shorter");
+    pair.settle();
+    assert!(matches!(pair.bob.saved.shown.values().next_back(), Some(Ok(text)) if text == "shorter"));
+}
+
+#[test]
+fn a_row_of_a_later_version_is_refused() {
+    let mut pair = Pair::friends();
+    pair.settle();
+    let Client { identity, device, saved, seed, .. } = &pair.alice;
+    let open = |rows| Keyring::open(identity, device.clone(), rows, seed);
+    assert!(open(saved.rows.clone()).is_ok());
+    let versions = saved.rows.iter().filter(|(_, row)| row.starts_with(b"[1,"));
+    assert!(versions.clone().count() > 3);
+    for (name, row) in versions {
+        let mut later = row.clone();
+        later[1] = b'2';
+        let rows = [(name.clone(), later)].into_iter();
+        assert!(open(saved.rows.clone().into_iter().chain(rows).collect()).is_err(), "{name}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use wire::{ClientMsgId, ConversationId, Problem, Seq, UserId};
 use super::Keyring;
 use super::rows::{self, PendingKind, Repeated, Waiting, Work};
 use super::said::{Prepared, Readiness, Roll};
-use super::work::{BROKEN, LEAVES_MAX, LIMIT_REACHED, NO_KEYS};
+use super::work::{BROKEN, LEAVES_MAX, LIMIT_REACHED, NO_KEYS, TOO_MANY};
 use crate::commit::Step;
 use crate::error::{Error, Result, ensure};
 use crate::identity::Credential;
@@ -95,7 +95,7 @@ impl Keyring {
         let made = self.change_members(id, client_msg_id, Step::Add(&packages), (PendingKind::Add, &new), now_ms);
         match made {
             Ok(()) => self.ready(id, client_msg_id).unwrap_or(Prepared::Waits),
-            Err(Error::Profile("too many devices")) => self.give_up(id, LIMIT_REACHED, Vec::new()),
+            Err(Error::Profile(TOO_MANY)) => self.give_up(id, LIMIT_REACHED, Vec::new()),
             Err(_) => self.give_up(id, BROKEN, Vec::new()),
         }
     }
@@ -135,7 +135,7 @@ impl Keyring {
         // The entry makes them members.
         let conversation = if kind == PendingKind::Add { conversation.with(users) } else { conversation };
         let (moved, pending) = group.commit(&conversation, client_msg_id, step, now_ms / 1_000)?;
-        ensure(pending.next.members()?.len() <= LEAVES_MAX, Error::Profile("too many devices"))?;
+        ensure(pending.next.members()?.len() <= LEAVES_MAX, Error::Profile(TOO_MANY))?;
         if let Some(seat) = self.seats.get_mut(id) {
             seat.group = Some(moved);
         }

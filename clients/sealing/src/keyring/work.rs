@@ -23,7 +23,8 @@ use crate::package::{Asked, Checked};
 pub(super) const NO_KEYS: &str = "no_keys";
 /// A group has at most this number of devices.
 pub(super) const LEAVES_MAX: usize = 200;
-/// The code for a group with too many devices.
+/// The problem of a group with too many devices, and the code for it.
+pub(super) const TOO_MANY: &str = "too many devices";
 pub(super) const LIMIT_REACHED: &str = "limit_reached";
 /// After this time, a member who may not begin a group looks again whether it has begun.
 const UNBORN_MS: u64 = 10_000;
@@ -376,7 +377,11 @@ impl Keyring {
         };
         let birth = self.birth(id, epoch, found, now_ms);
         let Some(seat) = self.seats.get_mut(id) else { return };
-        let Ok(pending) = birth else { return seat.refuse(NO_KEYS, now_ms) };
+        let pending = match birth {
+            Ok(pending) => pending,
+            Err(Error::Profile(TOO_MANY)) => return seat.refuse(LIMIT_REACHED, now_ms),
+            Err(_) => return seat.refuse(NO_KEYS, now_ms),
+        };
         let kind = if epoch == 0 { PendingKind::Birth } else { PendingKind::Reset { by_itself } };
         // At epoch 0 no user has left.
         let removes =
@@ -401,7 +406,7 @@ impl Keyring {
             (None, None) => false,
         };
         ensure(has_all, Error::NotForUs)?;
-        ensure(packages.len() < LEAVES_MAX, Error::Profile("too many devices"))?;
+        ensure(packages.len() < LEAVES_MAX, Error::Profile(TOO_MANY))?;
         let client_msg_id = self.next_id()?;
         self.device.birth(&conversation, &client_msg_id, epoch, &packages, now_ms / 1_000)
     }
