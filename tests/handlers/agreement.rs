@@ -304,83 +304,95 @@ fn every_alarm_is_on_the_dashboard_and_explained() {
     assert_eq!(alarms, 33);
 }
 
-const KEYS_VARIABLES: [&str; 9] = [
-    "CONNECTIONS_ENDPOINT",
-    "ENCRYPTION",
-    "CLAIM_RATE",
-    "KEY_PACKAGE_RATE",
-    "KEY_DEVICE_RATE",
-    "SEND_RATE",
-    "FIRST_MESSAGE_RATE",
-    "COMMIT_RATE",
-    "BIRTH_RATE",
-];
+/// The variables that a function reads beside those of all.
+fn variables_of(binary: &str) -> &'static [&'static str] {
+    match binary {
+        "authorize" => &["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS", "SERVICE_AUDIENCE"],
+        "device" => {
+            &["CONNECTIONS_ENDPOINT", "APNS_APPLICATION_ARN", "APNS_SANDBOX_APPLICATION_ARN", "FCM_APPLICATION_ARN"]
+        }
+        "connect" => &["CONNECTIONS_ENDPOINT", "PRESENCE"],
+        "media" => {
+            &["CONNECTIONS_ENDPOINT", "MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE", "FAILURES_URL", "ENCRYPTION"]
+        }
+        "keys" => &[
+            "CONNECTIONS_ENDPOINT",
+            "ENCRYPTION",
+            "CLAIM_RATE",
+            "KEY_PACKAGE_RATE",
+            "KEY_DEVICE_RATE",
+            "SEND_RATE",
+            "FIRST_MESSAGE_RATE",
+            "COMMIT_RATE",
+            "BIRTH_RATE",
+        ],
+        "drain" => &[
+            "CONNECTIONS_ENDPOINT",
+            "ENCRYPTION",
+            "SEALED_REPORTS",
+            "PROFILES",
+            "HTTP_API",
+            "SEND_HOOK_ARN",
+            "EVENTS_TO",
+        ],
+        "inbox" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS", "REPORT_DAYS", "PROFILES"],
+        "notify" => &["PUSH_GRACE_SECONDS", "FAILURES_URL"],
+        "ingest" => &["CONNECTIONS_ENDPOINT", "DEAD_LETTERS_URL", "PROFILES"],
+        "admin" => &["CONNECTIONS_ENDPOINT", "AUDIT_DAYS", "GROUP_MEMBERS_MAX", "PROFILES", "EVENTS_TO"],
+        "backend" => &["CONNECTIONS_ENDPOINT", "GROUP_MEMBERS_MAX", "PROFILES"],
+        "publish" => &["EVENTS_TO", "EVENTS_CONTENT"],
+        "send" => &[
+            "CONNECTIONS_ENDPOINT",
+            "SEND_RATE",
+            "FIRST_MESSAGE_RATE",
+            "AUDIT_DAYS",
+            "GROUP_MEMBERS_MAX",
+            "ENCRYPTION",
+            "SEALED_REPORTS",
+            "SEND_HOOK_ARN",
+            "SEND_HOOK_MS",
+            "SEND_HOOK_FAILS",
+        ],
+        "group" => &[
+            "CONNECTIONS_ENDPOINT",
+            "SEND_RATE",
+            "FIRST_MESSAGE_RATE",
+            "GROUP_MEMBERS_MAX",
+            "ENCRYPTION",
+            "COMMIT_RATE",
+            "PROFILES",
+            "SEND_HOOK_ARN",
+            "SEND_HOOK_MS",
+            "SEND_HOOK_FAILS",
+        ],
+        _ => &["CONNECTIONS_ENDPOINT"],
+    }
+}
 
 #[test]
 fn functions_have_the_variables_that_they_read() {
-    let tables =
-        ["CONNECTIONS_TABLE", "MESSAGES_TABLE", "IDEMPOTENCY_TABLE", "INBOX_TABLE", "DEVICES_TABLE", "AUDIT_TABLE"];
-    let tables =
-        [&tables[..], &["CONVERSATIONS_TABLE", "MEMBERS_TABLE", "MEDIA_TABLE", "WATCHERS_TABLE", "KEYS_TABLE"]]
-            .concat();
-    let tables = [&tables[..], &["EPOCHS_TABLE"]].concat();
+    let all = [
+        "CONNECTIONS_TABLE",
+        "MESSAGES_TABLE",
+        "IDEMPOTENCY_TABLE",
+        "INBOX_TABLE",
+        "DEVICES_TABLE",
+        "AUDIT_TABLE",
+        "CONVERSATIONS_TABLE",
+        "MEMBERS_TABLE",
+        "MEDIA_TABLE",
+        "WATCHERS_TABLE",
+        "KEYS_TABLE",
+        "EPOCHS_TABLE",
+        "RUST_LOG",
+        "STACK_NAME",
+        "LOG_KEY",
+        "API_ID",
+        "CONNECTIONS_PER_USER_MAX",
+        "REQUEST_RATE",
+    ];
     for function in template().functions.values() {
-        let needed: &[&str] = match function.binary.as_str() {
-            "authorize" => &["JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE", "QUERY_STRING_TOKENS", "SERVICE_AUDIENCE"],
-            "device" => {
-                &["CONNECTIONS_ENDPOINT", "APNS_APPLICATION_ARN", "APNS_SANDBOX_APPLICATION_ARN", "FCM_APPLICATION_ARN"]
-            }
-            "connect" => &["CONNECTIONS_ENDPOINT", "PRESENCE"],
-            "media" => {
-                &["CONNECTIONS_ENDPOINT", "MEDIA_BUCKET", "MEDIA_MAX_MIB", "UPLOAD_RATE", "FAILURES_URL", "ENCRYPTION"]
-            }
-            "keys" => &KEYS_VARIABLES,
-            "drain" => {
-                const OWN: &[&str] = &[
-                    "CONNECTIONS_ENDPOINT",
-                    "ENCRYPTION",
-                    "SEALED_REPORTS",
-                    "PROFILES",
-                    "HTTP_API",
-                    "SEND_HOOK_ARN",
-                    "EVENTS_TO",
-                ];
-                OWN
-            }
-            "inbox" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS", "REPORT_DAYS", "PROFILES"],
-            "notify" => &["PUSH_GRACE_SECONDS", "FAILURES_URL"],
-            "ingest" => &["CONNECTIONS_ENDPOINT", "DEAD_LETTERS_URL", "PROFILES"],
-            "admin" => &["CONNECTIONS_ENDPOINT", "AUDIT_DAYS", "GROUP_MEMBERS_MAX", "PROFILES", "EVENTS_TO"],
-            "backend" => &["CONNECTIONS_ENDPOINT", "GROUP_MEMBERS_MAX", "PROFILES"],
-            "publish" => &["EVENTS_TO", "EVENTS_CONTENT"],
-            "send" => &[
-                "CONNECTIONS_ENDPOINT",
-                "SEND_RATE",
-                "FIRST_MESSAGE_RATE",
-                "AUDIT_DAYS",
-                "GROUP_MEMBERS_MAX",
-                "ENCRYPTION",
-                "SEALED_REPORTS",
-                "SEND_HOOK_ARN",
-                "SEND_HOOK_MS",
-                "SEND_HOOK_FAILS",
-            ],
-            "group" => &[
-                "CONNECTIONS_ENDPOINT",
-                "SEND_RATE",
-                "FIRST_MESSAGE_RATE",
-                "GROUP_MEMBERS_MAX",
-                "ENCRYPTION",
-                "COMMIT_RATE",
-                "PROFILES",
-                "SEND_HOOK_ARN",
-                "SEND_HOOK_MS",
-                "SEND_HOOK_FAILS",
-            ],
-            _ => &["CONNECTIONS_ENDPOINT"],
-        };
-        let all = ["RUST_LOG", "STACK_NAME", "LOG_KEY", "API_ID", "CONNECTIONS_PER_USER_MAX", "REQUEST_RATE"];
-        for name in needed.iter().chain(&tables).chain(&all) {
+        for name in variables_of(&function.binary).iter().chain(&all) {
             assert!(function.environment.contains_key(*name), "{} lacks {name}", function.binary);
         }
     }
