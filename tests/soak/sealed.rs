@@ -339,8 +339,13 @@ impl Town {
             for (id, log) in logs {
                 let id = ConversationId::parse(id).unwrap();
                 let Some((since, upto)) = log.membership(&id, device.user) else { continue };
+                let joined = seen.joined_at(&id);
+                if joined.is_none() && upto < u64::MAX {
+                    // The device came after its user had left.
+                    continue;
+                }
                 // A device that joined again shows nothing from between.
-                let from = seen.joined_at(&id).unwrap_or(0).max(since);
+                let from = joined.unwrap_or(0).max(since);
                 let absent = log.sealed.range(from..upto).filter(|seq| !seen.texts.contains_key(&(id.clone(), **seq)));
                 lacking.extend(absent.map(|seq| (device.id.clone(), (id.clone(), *seq))));
             }
