@@ -51,7 +51,7 @@ impl Request {
     }
 
     fn read(frame: &str, at: Option<&str>) -> Result<Self, Rejected> {
-        let unreadable = |refusal| Rejected { action: None, id: None, refusal };
+        let unreadable = |refusal| Rejected { action: at.map(str::to_owned), id: None, refusal };
         if frame.len() > FRAME_BYTES_MAX {
             return Err(unreadable(Refusal::TooLarge { field: "frame", problem: "must be at most 32 KiB".into() }));
         }
