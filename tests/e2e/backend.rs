@@ -219,28 +219,30 @@ async fn poison_is_a_dead_letter_with_its_reason_and_nothing_behind_it_is_held_u
     assert_eq!(letter["Body"], poison);
 }
 
+/// Runs a program of the examples against the server, as its reader does. Returns what it prints.
+async fn run(server: &TestServer, program: &str, arguments: &[&str]) -> String {
+    let (root, http) = (template::workspace_root(), server.local().http_url());
+    let queue_url = urls(server).await["queue_url"].as_str().unwrap().to_owned();
+    let ended = Command::new(program)
+        .args(arguments)
+        .current_dir(&root)
+        .envs([("AWS_ACCESS_KEY_ID", "any"), ("AWS_SECRET_ACCESS_KEY", "any"), ("AWS_REGION", "us-east-1")])
+        .envs([("AWS_DEFAULT_REGION", "us-east-1"), ("AWS_ENDPOINT_URL_SQS", &format!("{http}/sqs"))])
+        .envs([("QUEUE_URL", &*queue_url), ("PIGEONHOLE_LOCAL", &http)])
+        .envs([("ADMIN_FUNCTION", "AdminFunction"), ("AWS_ENDPOINT_URL_LAMBDA", &format!("{http}/lambda"))])
+        .env("PYTHONPATH", "clients/server-python/src")
+        .output()
+        .await
+        .unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    String::from_utf8(ended.stdout).unwrap()
+}
+
 #[tokio::test]
 #[ignore = "wants the SDKs, which `just tools` and `just examples` install"]
 async fn the_examples_reach_a_user() {
     let server = TestServer::open().await;
-    let root = template::workspace_root();
-    let http = server.local().http_url();
-    let run = async |program: &str, arguments: &[&str]| {
-        let queue_url = urls(&server).await["queue_url"].as_str().unwrap().to_owned();
-        let ended = Command::new(program)
-            .args(arguments)
-            .current_dir(&root)
-            .envs([("AWS_ACCESS_KEY_ID", "any"), ("AWS_SECRET_ACCESS_KEY", "any"), ("AWS_REGION", "us-east-1")])
-            .envs([("AWS_DEFAULT_REGION", "us-east-1"), ("AWS_ENDPOINT_URL_SQS", &format!("{http}/sqs"))])
-            .envs([("QUEUE_URL", &*queue_url), ("PIGEONHOLE_LOCAL", &http)])
-            .envs([("ADMIN_FUNCTION", "AdminFunction"), ("AWS_ENDPOINT_URL_LAMBDA", &format!("{http}/lambda"))])
-            .env("PYTHONPATH", "clients/server-python/src")
-            .output()
-            .await
-            .unwrap();
-        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
-        String::from_utf8(ended.stdout).unwrap()
-    };
+    let run = async |program: &str, arguments: &[&str]| run(&server, program, arguments).await;
     run(".venv/bin/python", &["docs/examples/backend.py", "bob", "shipped"]).await;
     settled(queue(&server)).await;
     run("node", &["docs/examples/backend.mjs", "bob", "delivered"]).await;
@@ -260,9 +262,74 @@ async fn the_examples_reach_a_user() {
     let groups = server.phone("bob").await.inbox().await;
     let titles: Vec<_> = groups.iter().filter_map(|row| row["title"].as_str()).collect();
     assert_eq!(titles, ["Case 8", "Case 7"]);
+    assert_eq!(run("node", &["--input-type=module", "--eval", CONSOLE]).await.lines().last(), Some("403 403 200 200"));
     // What SQS's own SDK asks for of the dead letters.
     run(".venv/bin/python", &["-c", DEAD_LETTERS]).await;
 }
+
+#[tokio::test]
+#[ignore = "wants the packages for servers, which `just examples` builds"]
+async fn both_packages_for_servers_call_over_http() {
+    let server = TestServer::open().await;
+    let from_python = run(&server, ".venv/bin/python", &["-c", OUTSIDE_PY]).await;
+    let from_node = run(&server, "node", &["--input-type=module", "--eval", OUTSIDE_JS]).await;
+    for printed in [from_python, from_node] {
+        assert_eq!(serde_json::from_str::<Value>(&printed).unwrap(), json!([1, 4, true, "id_reused"]));
+    }
+    assert_eq!(server.phone("bob").await.inbox().await.len(), 4);
+}
+
+const OUTSIDE_PY: &str = r#"
+import json, os, urllib.request
+from pigeonhole_server import RefusedError, Service, over_http
+
+local = os.environ["PIGEONHOLE_LOCAL"]
+def token():
+    return json.load(urllib.request.urlopen(f"{local}/token?user=@parcels"))["token"]
+parcels = Service("@parcels", over_http(local, token))
+sent = parcels.send(to="bob", client_msg_id="h1", body="by HTTP")
+case = parcels.create_group(client_msg_id="h2", title="By HTTP", members=["bob"])["conversation_id"]
+parcels.add(conversation_id=case, client_msg_id="h3", members=["carol"])
+parcels.restrict(conversation_id=case, client_msg_id="h4", user_id="bob", until=None)
+removed = parcels.remove(conversation_id=case, client_msg_id="h5", user_id="carol")
+version = parcels.profile("@parcels", {"name": "Parcels"})["version"]
+try:
+    refused = parcels.add(conversation_id=case, client_msg_id="h5", members=["dave"])
+except RefusedError as error:
+    refused = error.code
+print(json.dumps([sent["seq"], removed["seq"], version > 0, refused]))
+"#;
+
+const OUTSIDE_JS: &str = r#"
+import { overHttp, Service } from "./clients/server-node/dist/index.js";
+const url = process.env.PIGEONHOLE_LOCAL;
+const token = async () => (await (await fetch(`${url}/token?user=@orders`)).json()).token;
+const orders = new Service("@orders", overHttp({ url, token }));
+const sent = await orders.send({ to: "bob", client_msg_id: "h1", body: "by HTTP" });
+const { conversation_id } = await orders.createGroup({ client_msg_id: "h2", title: "By HTTP", members: ["bob"] });
+await orders.add({ conversation_id, client_msg_id: "h3", members: ["carol"] });
+await orders.restrict({ conversation_id, client_msg_id: "h4", user_id: "bob", until: null });
+const removed = await orders.remove({ conversation_id, client_msg_id: "h5", user_id: "carol" });
+const { version } = await orders.profile("@orders", { name: "Orders" });
+const refused = await orders.add({ conversation_id, client_msg_id: "h5", members: ["dave"] }).catch(({ code }) => code);
+console.log(JSON.stringify([sent.seq, removed.seq, version > 0, refused]));
+"#;
+
+/// The console behind a sign-in: without one, from another site's form, and signed in.
+const CONSOLE: &str = r#"
+import { handler } from "./docs/examples/console.mjs";
+const request = { path: "/admin", httpMethod: "POST", body: '{"op":"pending","user_id":"bob"}' };
+const json = { "content-type": "application/json" };
+const signedIn = { "x-amzn-oidc-identity": "eve" };
+const replies = [
+    await handler({ ...request, headers: json }),
+    await handler({ ...request, headers: { ...signedIn, "content-type": "text/plain" } }),
+    await handler({ ...request, headers: { ...signedIn, ...json } }),
+    await handler({ path: "/console-transport.js", httpMethod: "GET", headers: signedIn }),
+];
+if (JSON.parse(replies[2].body).result.conversations.length === 0) throw new Error(replies[2].body);
+console.log(replies.map(({ statusCode }) => statusCode).join(" "));
+"#;
 
 /// A message that is poison, found among the dead letters with its reason, moved back, and gone there again.
 const DEAD_LETTERS: &str = r#"
