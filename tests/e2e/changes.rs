@@ -1,4 +1,4 @@
-//! Messages that are edited, deleted and reacted to, as both sides see it.
+//! Messages that are edited, deleted, reacted to and pinned, as both sides see it.
 
 use serde_json::{Value, json};
 use testkit::{Phone, TestServer};
@@ -49,13 +49,17 @@ async fn changes_reach_who_is_connected() {
     assert_eq!(message["reactions"], json!([{"emoji": "👍", "count": 1, "mine": false}]));
     bob.ok(react(&id, 1, "r2", None)).await;
     assert_eq!(told(&mut alice).await.get("emoji"), None);
+    bob.ok(json!({"action": "pin", "conversation_id": id, "seq": 1, "client_msg_id": "p1", "pinned": true})).await;
+    let entry = told(&mut alice).await;
+    assert_eq!((&entry["kind"], &entry["target_seq"], &entry["pinned"]), (&json!("pin"), &json!(1), &json!(true)));
+    assert_eq!(alice.history(&id).await["pins"], json!([1]));
     alice.ok(delete(&id, 1, "d1")).await;
     let entry = told(&mut bob).await;
     assert_eq!((&entry["kind"], &entry["target_seq"], &entry["body"]), (&json!("delete"), &json!(1), &json!("")));
     let line = bob.conversation("alice").await;
     assert_eq!(
         (&line["unread"], &line["last_message"]["deleted"], &line["last_seq"]),
-        (&json!(0), &json!(true), &json!(5))
+        (&json!(0), &json!(true), &json!(6))
     );
     let message = bob.history(&id).await["messages"][0].take();
     assert_eq!((&message["body"], &message["deleted_by"]), (&json!(""), &json!("alice")));

@@ -179,6 +179,7 @@ async fn change_everything(alice: &mut Phone, bob: &mut Phone) {
     bob.ok(json!({"action": "history", "conversation_id": id, "limit": 1})).await;
     bob.ok(json!({"action": "drain"})).await;
     bob.ok(change("react", json!({"emoji": "👍"}))).await;
+    bob.ok(change("pin", json!({"pinned": true}))).await;
     alice.ok(change("delete", json!({}))).await;
     // Repeated: looked up, and told.
     alice.ok(edit).await;

@@ -45,6 +45,7 @@ impl Tables {
     /// All that holds at any moment.
     pub(crate) fn check(&self, before: &Self, held: &Held) -> Result<(), String> {
         self.dense()?;
+        self.pinned()?;
         if self.is_channel() {
             return self.check_channel(before, held);
         }
@@ -82,6 +83,23 @@ impl Tables {
             number(a, "sent_at") < number(b, "sent_at") && string(a, "message_id") < string(b, "message_id")
         });
         ensure!(rises, "dense order: sent_at or message_id falls: {:#?}", self.messages);
+        Ok(())
+    }
+
+    /// The rows of a direct conversation, and the head of a group, have the pins of all entries, the last first.
+    fn pinned(&self) -> Result<(), String> {
+        let mut pins: Vec<&Value> = vec![];
+        for entry in self.messages.iter().filter(|entry| entry["kind"] == "pin") {
+            pins.retain(|seq| **seq != entry["target_seq"]);
+            if entry["pinned"] == true {
+                pins.insert(0, &entry["target_seq"]);
+            }
+        }
+        let rows = if self.heads.is_empty() { &self.inbox } else { &self.heads };
+        for row in rows {
+            let has = row.get("pins").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            ensure!(has.iter().eq(pins.iter().copied()), "the pins are {pins:?}: {row}");
+        }
         Ok(())
     }
 

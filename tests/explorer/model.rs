@@ -308,6 +308,10 @@ fn keys(user: &str, id: &str, epoch: u64) -> Value {
     json!({ "epoch": epoch, "commit": bytes("commit"), "group_info": bytes("info"), "tree": bytes("tree") })
 }
 
+fn pinning(pinned: bool) -> Value {
+    json!({ "action": "pin", "pinned": pinned })
+}
+
 fn creating(members: &[&str]) -> Value {
     json!({ "action": "create", "client_msg_id": "c1", "title": "x", "members": members })
 }
@@ -385,6 +389,7 @@ impl Inner {
             Doing::React { user, seq, id } => {
                 self.change(n, user, seq, id, json!({ "action": "react", "emoji": id })).await
             }
+            Doing::Pin { user, seq, id, pinned } => self.change(n, user, seq, id, pinning(pinned)).await,
             Doing::Create(user, members) => self.entry(n, user, "c1", &creating(members)).await,
             Doing::Channel(user, members) => self.entry(n, user, "c1", &opening(members)).await,
             Doing::Join(user) => self.ask(n, user, &self.in_group(json!({ "action": "join" }))).await.is_some(),

@@ -38,6 +38,13 @@ pub(crate) enum Doing {
         seq: u64,
         id: &'static str,
     },
+    /// Pins the message, or takes the pin off.
+    Pin {
+        user: &'static str,
+        seq: u64,
+        id: &'static str,
+        pinned: bool,
+    },
     /// The user blocks the other.
     Block(&'static str, &'static str),
     /// The user ends that block.
@@ -148,6 +155,7 @@ impl Doing {
         | Self::Edit { user, .. }
         | Self::Delete { user, .. }
         | Self::React { user, .. }
+        | Self::Pin { user, .. }
         | Self::Connect(user)
         | Self::Disconnect(user)
         | Self::Drain(user)
@@ -195,6 +203,7 @@ impl Doing {
             | Self::Edit { user: from, id, .. }
             | Self::Delete { user: from, id, .. }
             | Self::React { user: from, id, .. }
+            | Self::Pin { user: from, id, .. }
             | Self::Say(from, id)
             | Self::Commit { user: from, id, .. }
             | Self::Refer { user: from, id, .. }
@@ -219,6 +228,7 @@ impl Doing {
             Self::Edit { .. } => "edit",
             Self::Delete { .. } => "delete",
             Self::React { .. } => "react",
+            Self::Pin { .. } => "pin",
             Self::Connect(_) => "connect",
             Self::Disconnect(_) => "disconnect",
             Self::Drain(_) => "drain",
@@ -399,6 +409,10 @@ const fn react(user: &'static str, seq: u64, id: &'static str) -> Doing {
     Doing::React { user, seq, id }
 }
 
+const fn pin(user: &'static str, seq: u64, id: &'static str, pinned: bool) -> Doing {
+    Doing::Pin { user, seq, id, pinned }
+}
+
 const NOTE: Doing = Doing::Send { from: "alice", to: "alice", id: "n1" };
 const ALICE: Doing = Connect("alice");
 const BOB: Doing = Connect("bob");
@@ -566,6 +580,13 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     scenario("delete-retry", &[ALICE, BOB, to_bob("a1")], &[delete(1, "d1"), to_bob("a1")]),
     scenario("delete-connect", &[ALICE, to_bob("a1")], &[delete(1, "d1"), BOB]),
     scenario("react-react", &[ALICE, BOB, to_bob("a1")], &[react("alice", 1, "r1"), react("bob", 1, "r1")]),
+    // The list of pins is that of the row as it was read: another pin has moved the conversation's end.
+    scenario(
+        "pin-pin",
+        &[ALICE, BOB, to_bob("a1"), to_bob("a2")],
+        &[pin("alice", 1, "p1", true), pin("bob", 2, "p2", true)],
+    ),
+    scenario("pin-delete", &[ALICE, BOB, to_bob("a1")], &[pin("bob", 1, "p1", true), delete(1, "d1")]),
     scenario("edit-block", &[ALICE, BOB, to_bob("a1")], &[edit(1, "e1"), Block("bob", "alice")]),
     // The note of a push fails for a deleted message, and `notify` sends the dismissal. The delete fails if a
     // push went out after its row was read.
@@ -680,6 +701,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         &[delete_of("alice", 3, "d1"), Read("bob", 2)],
     ),
     scenario("g-delete-retry", &[PAIR, BOB, Say("alice", "a1")], &[delete_of("alice", 2, "d1"), Say("alice", "a1")]),
+    scenario(
+        "g-pin-pin",
+        &[PAIR, Say("alice", "a1"), Say("alice", "a2")],
+        &[pin("alice", 2, "p1", true), pin("alice", 3, "p2", true)],
+    ),
     scenario("g-react-react", &[PAIR, Say("alice", "a1")], &[react("alice", 2, "r1"), react("bob", 2, "r1")]),
     scenario("g-edit-delete", &[PAIR, BOB, Say("alice", "a1")], &[edit(2, "e1"), delete_of("alice", 2, "d1")]),
     scenario("g-edit-edit", &[PAIR, BOB, Say("alice", "a1")], &[edit(2, "e1"), edit(2, "e2")]),

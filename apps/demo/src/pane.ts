@@ -532,6 +532,7 @@ class Pane {
       edit: (opened, seq, body) => void this.#send(opened, ({ chat }) => chat?.edit(seq, body)),
       delete: (opened, seq) => void this.#send(opened, ({ chat }) => chat?.delete(seq)),
       react: (opened, seq, emoji) => void this.#send(opened, ({ chat }) => chat?.react(seq, emoji)),
+      pin: (opened, seq, pinned) => void this.#send(opened, ({ chat }) => chat?.pin(seq, pinned)),
       copy: (text) => void this.#copy(text),
       report: (opened, message, reason) => void this.#report(opened, message, reason),
       mute: (opened, until) => set(opened, () => opened.chat?.mute(until)),

@@ -3,6 +3,7 @@
 
 pub(crate) mod changes;
 mod members;
+mod pins;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ use crate::{Error, Moment, ReceiptKind};
 use changes::{Changes, foresee, keep_text};
 pub use members::Readers;
 use members::{Marks, Members};
+use pins::Pins;
 
 /// The ordered view of one conversation: the stored messages in their current state, by `seq`, then the messages that
 /// are not stored yet.
@@ -88,6 +90,7 @@ pub struct Timeline {
     is_known: bool,
     opened: Option<Opened>,
     writing: BTreeMap<UserId, Writing>,
+    pins: Pins,
 }
 
 /// One thing to draw.
@@ -242,13 +245,15 @@ impl Timeline {
             is_known: false,
             opened: None,
             writing: BTreeMap::new(),
+            pins: Pins::default(),
         }
     }
 
     /// A page of the conversation: any, and pages may overlap.
     pub fn history(&mut self, page: HistoryResult) {
-        let HistoryResult { messages, last_seq, members, first_seq, .. } = page;
+        let HistoryResult { messages, last_seq, members, first_seq, pins, .. } = page;
         self.begins_at(first_seq, last_seq);
+        self.pins.page(last_seq, pins);
         for message in messages {
             self.take(message, true);
         }
@@ -256,6 +261,11 @@ impl Timeline {
             self.raise(&member.user_id, member.delivered_seq, member.read_seq);
         }
         self.known(last_seq);
+    }
+
+    /// Takes only the pinned messages of a page.
+    pub(crate) fn pinned(&mut self, page: HistoryResult) {
+        self.pins.page(page.last_seq, page.pins);
     }
 
     /// Takes messages of a message store, from this side of the conversation, requested with this limit.
@@ -354,9 +364,10 @@ impl Timeline {
         }
     }
 
-    /// Forgets the members and marks of a group: after a new join, the earlier ones are out of date.
+    /// Forgets the members, marks and pins of a group: after a new join, the earlier ones are out of date.
     fn begun_anew(&mut self) {
         self.has_receipts = false;
+        self.pins.forget_page();
         self.marks.retain(|user_id, _| *user_id == self.user_id);
     }
 
@@ -392,6 +403,7 @@ impl Timeline {
 
     /// Takes a change entry. Its content is kept with its target, which may come later.
     fn change(&mut self, mut entry: Message) {
+        self.pins.entry(&entry);
         if let Some(target_seq) = entry.target_seq {
             let changes = self.changes.entry(target_seq).or_default();
             changes.add(&entry, &self.user_id);
@@ -769,6 +781,17 @@ impl Timeline {
     /// Returns the last own change of the message that was refused for good.
     pub(crate) fn refused(&self, seq: Seq) -> Option<&Unsent> {
         self.own_changes(seq).rfind(|unsent| unsent.error.is_some())
+    }
+
+    /// Returns the pinned messages that the user sees, the last pinned first. Pages and entries have them, in any order.
+    pub fn pins(&self) -> Vec<Seq> {
+        let mut pins = self.pins.now();
+        pins.retain(|seq| *seq > self.floor());
+        pins
+    }
+
+    pub(crate) fn knows_pins(&self) -> bool {
+        self.pins.is_known()
     }
 
     /// Returns the next part of the conversation to request with `history`; `None` if no entry is missing.

@@ -410,6 +410,7 @@ impl Server {
             more: found.len() > PAGE_MAX,
             last_seq: said.last(),
             members: vec![alice],
+            pins: vec![],
         }
         .into())
     }

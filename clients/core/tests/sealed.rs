@@ -480,7 +480,7 @@ impl Server {
         let page: Vec<Message> =
             page.iter().filter(|entry| first_seq.is_none_or(|first| entry.seq >= first)).cloned().collect();
         let messages = seen_by(user, &page);
-        Ok(HistoryResult { messages, more, last_seq: self.last(), first_seq, members })
+        Ok(HistoryResult { messages, more, last_seq: self.last(), first_seq, members, pins: vec![] })
     }
 }
 

@@ -10,6 +10,7 @@ import type {
   Message,
   MessagesView,
   Presence,
+  Reply,
   State,
 } from "@pigeonhole/client";
 import { useEffect, useMemo, useRef, useState } from "react";
@@ -68,6 +69,8 @@ export function useMessages(
   hasNewer: boolean;
   /** The number of unread messages, for the arrow that leads to the end. */
   unread: number;
+  /** The pinned messages that are not deleted, the last pinned first. Without a message, it has not come. */
+  pins: readonly Reply[];
   names: Names;
   isLoading: boolean;
 } & Pick<MessagesView, "loadOlder" | "loadNewer" | "jumpTo"> {
@@ -83,8 +86,15 @@ export function useMessages(
     }),
     [view],
   );
-  const { items = nothing, hasOlder = false, hasNewer = false, unread = 0, names = noNames } = shown ?? {};
-  return { items, hasOlder, hasNewer, unread, names, isLoading: shown === undefined, ...acts };
+  const {
+    items = nothing,
+    hasOlder = false,
+    hasNewer = false,
+    unread = 0,
+    pins = nothing,
+    names = noNames,
+  } = shown ?? {};
+  return { items, hasOlder, hasNewer, unread, pins, names, isLoading: shown === undefined, ...acts };
 }
 
 /** The other users who are typing. */

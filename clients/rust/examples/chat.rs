@@ -41,7 +41,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 
 const HELP: &str = "\
 /open USER|ID   /list   /older   /find WORDS
-/edit N TEXT   /delete N   /react N [EMOJI]   /reply N TEXT   /mention USER TEXT   (N is a message's number)
+/edit N TEXT   /delete N   /react N [EMOJI]   /pin N   /unpin N   /reply N TEXT   /mention USER TEXT   (N is a message's number)
 /own KIND DATA [TEXT]   (of your app's own kind, with a JSON object without spaces: /own x-poll {\"options\":2} Tea?)
 /send PATH [TEXT]   /save N PATH   /retry   /discard   (the messages that the server refused)
 /group TITLE USER...   /channel TITLE USER...   /join ID   /leave
@@ -432,6 +432,7 @@ impl Terminal {
             "older" => self.older()?,
             "edit" => self.queued(self.chat().edit(seq(first)?, text).await?),
             "delete" => self.queued(self.chat().delete(seq(first)?).await?),
+            "pin" | "unpin" => self.queued(self.chat().pin(seq(first)?, name == "pin").await?),
             "react" => {
                 let emoji = if text.is_empty() { None } else { Some(Emoji::parse(text)?) };
                 self.queued(self.chat().react(seq(first)?, emoji).await?);

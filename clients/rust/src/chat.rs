@@ -174,6 +174,14 @@ impl Chat {
         self.client.delete(&self.id, seq).await
     }
 
+    /// Pins a message for all members, or takes the pin off. See [`Client::pin`].
+    ///
+    /// # Errors
+    /// As those of [`Client::pin`].
+    pub async fn pin(&self, seq: Seq, pinned: bool) -> Result<Sent, Error> {
+        self.client.pin(&self.id, seq, pinned).await
+    }
+
     /// Sets or removes the user's reaction to a message. See [`Client::react`].
     ///
     /// # Errors

@@ -23,7 +23,7 @@ use wire::{
     Action, AddRequest, AddResult, Ask, Attached, ChannelsRequest, ChannelsResult, ClientMsgId, Conversation,
     ConversationId, DeleteRequest, DeviceId, DeviceRequest, DeviceResult, DownloadRequest, DownloadResult, EditRequest,
     Emoji, HistoryRequest, HistoryResult, InboxRequest, InboxResult, Info, JoinRequest, JoinResult, LeaveRequest,
-    LeaveResult, MediaId, MembersRequest, MembersResult, Message, MutedUntil, Presence, PresenceRequest,
+    LeaveResult, MediaId, MembersRequest, MembersResult, Message, MutedUntil, PinRequest, Presence, PresenceRequest,
     PresenceResult, ProfileChange, ProfileRequest, ProfileResult, ProfilesRequest, ProfilesResult, ReactRequest,
     ReactionsRequest, ReactionsResult, ReadRequest, ReadResult, ReceiptsRequest, ReceiptsResult, Registration,
     RemoveRequest, Reply, ReportRequest, ReportResult, RestrictRequest, Role, RoleRequest, SendResult, Seq, Settings,
@@ -344,6 +344,16 @@ impl Client {
     pub async fn react(&self, conversation_id: &ConversationId, seq: Seq, emoji: Option<Emoji>) -> Result<Sent, Error> {
         let conversation_id = conversation_id.clone();
         self.request(|client_msg_id| ReactRequest { conversation_id, seq, client_msg_id, emoji }).await
+    }
+
+    /// Pins a message for all members, or takes the pin off, through the outbox as [`edit`](Self::edit) does. In a group
+    /// or a channel, the owner and admins do so.
+    ///
+    /// # Errors
+    /// As those of [`delete`](Self::delete).
+    pub async fn pin(&self, conversation_id: &ConversationId, seq: Seq, pinned: bool) -> Result<Sent, Error> {
+        let conversation_id = conversation_id.clone();
+        self.request(|client_msg_id| PinRequest { conversation_id, seq, client_msg_id, pinned }).await
     }
 
     /// Creates a group or a channel through the outbox, as [`send`](Self::send) does; the user is its owner. The reply

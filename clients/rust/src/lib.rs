@@ -97,11 +97,11 @@ pub use wire::{
     ConversationKind, ConversationSettings, CreateRequest, Data, DeleteRequest, DeviceId, DeviceToken, Digest,
     Download, DownloadResult, EditRequest, Emoji, FileName, GroupMember, HistoryFrom, HistoryResult, InboxResult, Info,
     InvalidId, JoinBy, JoinResult, Kind, LastMessage, LeaveRequest, LeaveResult, Media, MediaId, Member, MembersResult,
-    Message, MessageId, MimeType, MutedUntil, NotAdded, Platform, Presence, PresenceResult, Profile, ProfileChange,
-    ProfilesResult, Quiet, ReactRequest, Reaction, ReactionsResult, Reactor, ReadResult, Receipt, ReceiptsResult,
-    Registration, RemoveRequest, ReportReason, ReportRequest, ReportResult, RestrictRequest, Role, RoleRequest,
-    SendResult, Seq, Settings, Side, System, Target, Thumbhash, Timestamp, Title, UpdateRequest, UserId, UserSettings,
-    WatchResult, Waveform, When,
+    Message, MessageId, MimeType, MutedUntil, NotAdded, PinRequest, Platform, Presence, PresenceResult, Profile,
+    ProfileChange, ProfilesResult, Quiet, ReactRequest, Reaction, ReactionsResult, Reactor, ReadResult, Receipt,
+    ReceiptsResult, Registration, RemoveRequest, ReportReason, ReportRequest, ReportResult, RestrictRequest, Role,
+    RoleRequest, SendResult, Seq, Settings, Side, System, Target, Thumbhash, Timestamp, Title, UpdateRequest, UserId,
+    UserSettings, WatchResult, Waveform, When,
 };
 
 /// The README's example, so that it compiles.

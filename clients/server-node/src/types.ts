@@ -178,13 +178,15 @@ export interface Message {
   epoch?: number;
   /** With this digest of a sealed message, 32 bytes, a member can prove what its sender wrote. */
   frank?: string;
-  /** `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, `sealed`, `commit`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know. */
+  /** `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `pin`, `system`, `sealed`, `commit`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know. */
   kind: string;
   /** The image, file or voice note of a message that is not deleted. A sealed message has only its id and length. */
   media?: Attached;
   /** The mentioned users, or `*` for all members. */
   mentions?: UserId[];
   message_id: MessageId;
+  /** Pins only: whether the message at `target_seq` is pinned from now on. */
+  pinned?: boolean;
   /** The most frequent ones. */
   reactions?: Reaction[];
   /** The last reaction entry that is in `reactions`, or was, if that took one back. */
@@ -202,7 +204,7 @@ export interface Message {
   silent?: boolean;
   /** The event of a system entry. */
   system?: System;
-  /** The message that an edit, a delete or a reaction is about. */
+  /** The message that an edit, a delete, a reaction or a pin is about. */
   target_seq?: number;
   /** The tree of the epoch that a commit begins, if the commit has a welcome. */
   tree?: Carried;

@@ -219,7 +219,7 @@ fn a_write() -> impl Strategy<Value = Write> {
             messages.retain(|message| message.conversation_id == conversation_id);
             messages.sort_by_key(|message| message.seq);
             let bob = Member { user_id: UserId::parse("bob").unwrap(), delivered_seq: seq(9), read_seq: seq(4) };
-            let page = HistoryResult { messages, more, last_seq: seq(12), first_seq: None, members: vec![bob] };
+            let page = HistoryResult { messages, more, last_seq: seq(12), first_seq: None, members: vec![bob], pins: vec![] };
             Write::Page { conversation_id, side: SIDES[side](seq(5)), page }
         }),
         1 => name.clone().prop_map(|name| Write::Change(StorageChange::Queued(queued(name)))),

@@ -180,6 +180,14 @@ export class Actions {
   }
 
   /**
+   * Pins the message with this `seq` for all members, or takes the pin off. In a group or a channel, the owner and
+   * admins do so. Works otherwise as `edit`.
+   */
+  pin(conversation: string, seq: number, pinned: boolean): Promise<Sent> {
+    return this.#request({ action: "pin", conversation_id: conversation, seq, pinned });
+  }
+
+  /**
    * Creates a group with these members, owned by the user; with `kind: "channel"`, a channel. The request uses the
    * outbox, with a send queue of its own. `stored` of the result has the `conversation_id`.
    *

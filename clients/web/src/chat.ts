@@ -196,6 +196,11 @@ export class Chat {
     return this.#actions.receipts(this.id, page);
   }
 
+  /** Pins a message for all members, or takes the pin off. `Messages.pins` of a view has the pinned ones. */
+  pin(seq: number, pinned: boolean): Promise<Sent> {
+    return this.#actions.pin(this.id, seq, pinned);
+  }
+
   /** A page of who reacted to a message. */
   reactions(seq: number, page?: Page): Promise<ReactionsResult> {
     return this.#actions.reactions(this.id, seq, page);

@@ -12,6 +12,7 @@ export type Request =
   | EditRequest
   | DeleteRequest
   | ReactRequest
+  | PinRequest
   | AckRequest
   | DrainRequest
   | ReadRequest
@@ -427,6 +428,7 @@ export type ServerFrame =
   | EditReply
   | DeleteReply
   | ReactReply
+  | PinReply
   | AckReply
   | DrainReply
   | ReadReply
@@ -554,6 +556,10 @@ export type DeleteResult = SendResult;
  * The reaction is stored, as an entry of its own.
  */
 export type ReactResult = SendResult;
+/**
+ * The pin is stored, as an entry.
+ */
+export type PinResult = SendResult;
 /**
  * The id of a report, made by the server.
  */
@@ -732,6 +738,29 @@ export interface ReactRequest {
    * Echoed by the answer.
    */
   id?: RequestId;
+  /**
+   * The message.
+   */
+  seq: number;
+}
+/**
+ * Pins a message for all members, or takes the pin off.
+ */
+export interface PinRequest {
+  action: "pin";
+  /**
+   * The idempotency key: unique per sender and conversation, across all actions.
+   */
+  client_msg_id: ClientMsgId;
+  conversation_id: ConversationId;
+  /**
+   * Echoed by the answer.
+   */
+  id?: RequestId;
+  /**
+   * `false` takes the pin off.
+   */
+  pinned: boolean;
   /**
    * The message.
    */
@@ -1494,7 +1523,7 @@ export interface Message {
    */
   frank?: string;
   /**
-   * `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, `sealed`, `commit`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know.
+   * `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `pin`, `system`, `sealed`, `commit`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know.
    */
   kind: string;
   /**
@@ -1509,6 +1538,10 @@ export interface Message {
    */
   mentions?: UserId[];
   message_id: MessageId;
+  /**
+   * Pins only: whether the message at `target_seq` is pinned from now on.
+   */
+  pinned?: boolean;
   /**
    * The most frequent ones.
    *
@@ -1546,7 +1579,7 @@ export interface Message {
    */
   system?: System;
   /**
-   * The message that an edit, a delete or a reaction is about.
+   * The message that an edit, a delete, a reaction or a pin is about.
    */
   target_seq?: number;
   /**
@@ -1607,6 +1640,18 @@ export interface ReactReply {
    */
   id?: RequestId;
   result: ReactResult;
+  type: "reply";
+}
+/**
+ * The answer to `pin`, if it succeeded.
+ */
+export interface PinReply {
+  action: "pin";
+  /**
+   * The request's. Left out where it had none.
+   */
+  id?: RequestId;
+  result: PinResult;
   type: "reply";
 }
 /**
@@ -1834,6 +1879,15 @@ export interface HistoryResult {
    * More entries exist on the requested side.
    */
   more: boolean;
+  /**
+   * The pinned messages, the last pinned first. Left out: none is.
+   *
+   * @minItems 1
+   * @maxItems 20
+   *
+   * Items: A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
+   */
+  pins?: number[];
 }
 /**
  * How far a member of a conversation has come.
@@ -2951,6 +3005,7 @@ export const limits = {
   NOTE_CHARS_MAX: 500,
   OPENED_CHARS_MAX: 24576,
   OPENED_KEY_BYTES: 32,
+  PINS_MAX: 20,
   PIXELS_MAX: 65535,
   POLL_LIVE_MS: 60000,
   POLL_MAX_MS: 600000,
@@ -3169,7 +3224,8 @@ export function isHistoryResult(value: unknown): value is HistoryResult {
     has(value, isInteger, "last_seq") &&
     has(value, listOf(isMember), "members") &&
     has(value, listOf(isMessage), "messages") &&
-    has(value, isFlag, "more");
+    has(value, isFlag, "more") &&
+    mayHave(value, listOf(isInteger), "pins");
 }
 
 export function isInboxResult(value: unknown): value is InboxResult {
@@ -3247,10 +3303,10 @@ export function isMessage(value: unknown): value is Message {
     mayHave(value, isTimestamp, "deleted_at", "edited_at") &&
     mayHave(value, isInteger, "epoch", "reactions_seq", "reply_to", "target_seq", "version") &&
     mayHave(value, listOf(isText), "mentions", "removes") &&
+    mayHave(value, isFlag, "pinned", "silent") &&
     mayHave(value, listOf(isReaction), "reactions") &&
     has(value, isTimestamp, "sent_at") &&
     has(value, isInteger, "seq") &&
-    mayHave(value, isFlag, "silent") &&
     mayHave(value, isSystem, "system") &&
     (value.commit === undefined || (isText(value.commit) || isObject(value.commit))) &&
     (value.media === undefined || (isMedia(value.media) || isSealedMedia(value.media))) &&
@@ -3481,6 +3537,7 @@ export interface Results {
   edit: EditResult;
   delete: DeleteResult;
   react: ReactResult;
+  pin: PinResult;
   ack: AckResult;
   drain: DrainResult;
   read: ReadResult;
@@ -3518,6 +3575,7 @@ export const isResult: { [A in keyof Results]: (value: unknown) => value is Resu
   edit: isSendResult,
   delete: isSendResult,
   react: isSendResult,
+  pin: isSendResult,
   ack: isAckResult,
   drain: isDrainResult,
   read: isReadResult,

@@ -1,7 +1,7 @@
 export type { Forwarded, Sent } from "./actions.ts";
 export type { Filter, ListSnapshot } from "./chat/conversations.ts";
 export type { Item, MessageItem, Progress, Refused, Reply, Run, Signal } from "./chat/item.ts";
-export { mayReact, mayRemove, mayWrite, moderates } from "./chat/rights.ts";
+export { mayPin, mayReact, mayRemove, mayWrite, moderates } from "./chat/rights.ts";
 export type { MemberRow, RosterSnapshot } from "./chat/roster.ts";
 export { type ChatRow, emptyRow, type Line, type Lock, type Rules } from "./chat/row.ts";
 export type { Screen } from "./chat/views.ts";

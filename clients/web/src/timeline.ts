@@ -23,6 +23,7 @@ import {
   type System,
 } from "./frames.ts";
 import { type Marks, Members, type Readers } from "./members.ts";
+import { Pins } from "./pins.ts";
 import {
   carried,
   counts,
@@ -153,6 +154,7 @@ export class Timeline {
   /** The server has reported the conversation's last `seq`. */
   #isKnown = false;
   #opened: Opened | undefined;
+  #pins = new Pins();
 
   /** The user whose view this is. */
   constructor(userId: string) {
@@ -162,13 +164,9 @@ export class Timeline {
   // Input.
 
   /** A page of the conversation: any, and pages may overlap. */
-  history({
-    messages,
-    last_seq,
-    first_seq,
-    members,
-  }: Pick<HistoryResult, "messages" | "last_seq" | "first_seq" | "members">): void {
+  history({ messages, last_seq, first_seq, members, pins = [] }: Omit<HistoryResult, "more">): void {
     this.#begins(first_seq, last_seq);
+    this.#pins.page(last_seq, pins);
     for (const entry of messages) {
       this.#take(entry, true);
     }
@@ -176,6 +174,11 @@ export class Timeline {
       this.#raise(user_id, delivered_seq, read_seq);
     }
     this.#known(last_seq);
+  }
+
+  /** Takes only the pinned messages of a page. @internal */
+  pinned({ last_seq, pins = [] }: Pick<HistoryResult, "last_seq" | "pins">): void {
+    this.#pins.page(last_seq, pins);
   }
 
   /** Takes messages of a message store, from this side of the conversation, requested with this limit. */
@@ -544,6 +547,16 @@ export class Timeline {
       .at(-1);
   }
 
+  /** Returns the pinned messages that the user sees, the last pinned first. Pages and entries have them, in any order. */
+  pins(): number[] {
+    return this.#pins.now().filter((seq) => seq > this.#floor);
+  }
+
+  /** Whether a page has said which messages are pinned. @internal */
+  get knowsPins(): boolean {
+    return this.#pins.isKnown;
+  }
+
   /** Returns the next part of the conversation to request with `history`; `undefined` if no entry is missing. */
   missing(): Side | undefined {
     const newest = this.#spans.at(-1);
@@ -721,6 +734,7 @@ export class Timeline {
   /** Takes a change entry. Its content is kept with its target, which may come later. */
   #change(entry: Message): void {
     const { target_seq } = entry;
+    this.#pins.entry(entry);
     if (target_seq !== undefined) {
       const changes = this.#changesOf(target_seq);
       addChange(changes, entry, this.#userId);
@@ -770,8 +784,9 @@ export class Timeline {
     }
   }
 
-  /** Forgets the members and marks of a group: after a new join, the earlier ones are out of date. */
+  /** Forgets the members, marks and pins of a group: after a new join, the earlier ones are out of date. */
   #begunAnew(): void {
+    this.#pins.forgetPage();
     this.#hasReceipts = false;
     const own = this.#marks.get(this.#userId);
     this.#marks = new Map(own ? [[this.#userId, own]] : []);

@@ -1,7 +1,7 @@
 // Views, which an interface draws.
 
 import type { Filter, ListSnapshot } from "./chat/conversations.ts";
-import type { Item } from "./chat/item.ts";
+import type { Item, Reply } from "./chat/item.ts";
 import type { MemberRow, RosterSnapshot } from "./chat/roster.ts";
 import type { ChatRow } from "./chat/row.ts";
 import type { Act, Screen, Shown, ViewId, ViewOf } from "./chat/views.ts";
@@ -215,6 +215,11 @@ export class MessagesView extends View<Screen> {
   /** The number of unread messages, for the arrow that leads to the end. */
   get unread(): number {
     return this.getSnapshot()?.unread ?? 0;
+  }
+
+  /** The pinned messages that are not deleted, the last pinned first. Without a message: `jumpTo`. */
+  get pins(): readonly Reply[] {
+    return this.getSnapshot()?.pins ?? [];
   }
 
   /**

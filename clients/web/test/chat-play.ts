@@ -78,7 +78,7 @@ class View {
 
   #expect(expected: Step, place: string): void {
     const snapshot = this.#messages.snapshot();
-    const { items, version, hasOlder, hasNewer, unread } = snapshot;
+    const { items, version, hasOlder, hasNewer, unread, pins } = snapshot;
     const all: Record<string, () => unknown> = {
       items: () => items.map(briefItem),
       runs: () => runs(items),
@@ -89,6 +89,8 @@ class View {
       has_older: () => hasOlder,
       has_newer: () => hasNewer,
       unread: () => unread,
+      // With the text, if the message has come.
+      pins: () => pins.map(({ seq, message }) => [seq, message?.body ?? null]),
       changed: () => version > this.#before.version,
       requests: () => this.#messages.requests(),
       snapshot: () => this.#shown(snapshot),

@@ -386,9 +386,10 @@ class Play {
       const { rows, unread, names } = shown.chats;
       Object.assign(found, { rows: rows.map(briefRow), unread, names: Object.fromEntries(names ?? []) });
     } else if ("messages" in shown) {
-      const { items, unread, hasOlder: has_older, hasNewer: has_newer, names } = shown.messages;
+      const { items, unread, hasOlder: has_older, hasNewer: has_newer, names, pins } = shown.messages;
       const named = Object.fromEntries(names ?? []);
       Object.assign(found, { items: items.map(briefItem), unread, has_older, has_newer, names: named });
+      Object.assign(found, { pins: pins.map(({ seq }) => seq) });
     }
     for (const [name, value] of Object.entries(expected)) {
       expect(found[name], name).toEqual(value);

@@ -112,22 +112,34 @@ impl Access {
 
 /// Returns what a member sees of the conversation, or a user who was one.
 pub(crate) async fn visible(store: &Store, user: &UserId, conversation: &ConversationId) -> Result<Sight, Failure> {
-    let end = match conversation.kind() {
+    Ok(visible_with_pins(store, user, conversation).await?.0)
+}
+
+/// Returns the same with the pinned messages of a group or a channel, as they are at the end of the sight. A former
+/// member gets none: nothing records which messages were pinned at the leave.
+pub(crate) async fn visible_with_pins(
+    store: &Store,
+    user: &UserId,
+    conversation: &ConversationId,
+) -> Result<(Sight, Vec<Seq>), Failure> {
+    let head = match conversation.kind() {
         ConversationKind::Direct => None,
         // The head first: a user who is a member after that may see everything up to there.
         ConversationKind::Group | ConversationKind::Channel => {
-            Some(heads::get(store, conversation).await?.ok_or(Refusal::NotMember)?.end.seq)
+            Some(heads::get(store, conversation).await?.ok_or(Refusal::NotMember)?)
         }
     };
     let access = own(store, user, conversation).await?;
-    if let Some(sight) = access.sight(end) {
-        return Ok(sight);
+    if let Some(sight) = access.sight(head.as_ref().map(|head| head.end.seq)) {
+        let mut pins = if sight.has_left { vec![] } else { head.map(|head| head.pins).unwrap_or_default() };
+        pins.retain(|seq| *seq >= sight.first);
+        return Ok((sight, pins));
     }
     let Access::Group(_) = access else { return Err(Refusal::NotMember.into()) };
     // Once the member list has no row of a former member, the inbox row records the leave.
     let row = inbox::get(store, user, conversation).await?;
     let sight = row.as_ref().filter(|row| !row.is_open()).map(Membership::sight);
-    sight.ok_or_else(|| Refusal::NotMember.into())
+    sight.map(|sight| (sight, vec![])).ok_or_else(|| Refusal::NotMember.into())
 }
 
 /// Returns what the user sees of entries that were read after `sight`. A message that was changed behind the end of `sight` takes a

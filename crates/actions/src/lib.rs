@@ -204,7 +204,7 @@ impl Actions {
         if users.iter().any(UserId::is_service) { Err(Refusal::Forbidden.into()) } else { Ok(()) }
     }
 
-    /// Edits a message, deletes it, or reacts to it. Counts in `conflicts` how often another writer was faster.
+    /// Edits a message, deletes it, reacts to it, or pins it. Counts in `conflicts` how often another writer was faster.
     ///
     /// # Errors
     /// A refusal, or a service that failed.
@@ -220,7 +220,8 @@ impl Actions {
             (ConversationKind::Channel, Change::React { emoji }) => {
                 channel::react(self, draft, target, emoji.as_ref(), conflicts).await?
             }
-            (ConversationKind::Group, _) | (ConversationKind::Channel, Change::Edit { .. } | Change::Delete) => {
+            (ConversationKind::Group, _)
+            | (ConversationKind::Channel, Change::Edit { .. } | Change::Delete | Change::Pin { .. }) => {
                 log::append(self, writer, draft, None, conflicts).await?.entry()?
             }
         };
@@ -438,6 +439,18 @@ impl Actions {
     /// A user who never was a member gets the same refusal as for a conversation that does not exist.
     pub async fn visible(&self, user: &UserId, conversation: &ConversationId) -> Result<Sight, Failure> {
         access::visible(&self.store, user, conversation).await
+    }
+
+    /// Returns the same with the pinned messages of a group or a channel that the user sees, the last pinned first.
+    ///
+    /// # Errors
+    /// As [`Actions::visible`].
+    pub async fn visible_with_pins(
+        &self,
+        user: &UserId,
+        conversation: &ConversationId,
+    ) -> Result<(Sight, Vec<Seq>), Failure> {
+        access::visible_with_pins(&self.store, user, conversation).await
     }
 
     /// Returns what the user sees of entries that were read after `sight`.

@@ -1,20 +1,22 @@
-//! Later changes of a message: edit, delete, reaction. Each is a change entry of its own.
+//! Later changes of a message: edit, delete, reaction, pin. Each is a change entry of its own.
 
-use wire::limits::{EDITS_MAX, REACTORS_MAX};
-use wire::{Kind, Refusal, UserId};
+use wire::limits::{EDITS_MAX, PINS_MAX, REACTORS_MAX};
+use wire::{Kind, Refusal, Seq, UserId};
 
 use crate::draft::Change;
 use crate::entry::{Entry, Follows, MessageEntry};
 
 /// A user's rights, besides those on the user's own messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rights {
+pub struct Rights<'a> {
     /// A block exists between the two users, or the member may only read.
     pub blocked: bool,
     /// The user may delete messages of other users.
     pub moderates: bool,
     /// The conversation takes nothing in the clear.
     pub encrypted: bool,
+    /// The pinned messages, if the user may pin.
+    pub pins: Option<&'a [Seq]>,
 }
 
 impl Change {
@@ -27,9 +29,14 @@ impl Change {
         &self,
         user: &UserId,
         target: Option<&'a Entry>,
-        rights: Rights,
+        rights: Rights<'_>,
     ) -> Result<MessageEntry<'a>, Refusal> {
-        let target = target.and_then(Entry::message).filter(|target| target.message.deleted.is_none());
+        let pins = rights.pins.unwrap_or_default();
+        let is_pinned = target.is_some_and(|target| pins.contains(&target.place.seq));
+        // The pin of a message stays when the message is deleted.
+        let takes_off = is_pinned && *self == Self::Pin { pinned: false };
+        let target = target.and_then(Entry::message);
+        let target = target.filter(|target| target.message.deleted.is_none() || takes_off);
         let target = target.ok_or(Refusal::Gone)?;
         let MessageEntry { entry, message } = target;
         // A silent message can be deleted, and no more.
@@ -55,6 +62,10 @@ impl Change {
                 let is_one_more = emoji.is_some() && !message.reactions.contains_key(user);
                 (rights.blocked, is_one_more && message.reactions.len() >= REACTORS_MAX)
             }
+            Self::Pin { pinned } => {
+                let is_one_more = *pinned && !is_pinned;
+                (rights.blocked || rights.pins.is_none(), is_one_more && pins.len() >= PINS_MAX)
+            }
         };
         // A reaction that is removed shows nothing.
         let is_clear = matches!(self, Self::Edit { .. } | Self::React { emoji: Some(_) });
@@ -77,12 +88,18 @@ impl Change {
                 data: target.message.data.clone(),
                 emoji_before: None,
             },
-            Self::Delete => Follows::default(),
+            Self::Delete | Self::Pin { .. } => Follows::default(),
             Self::React { .. } => {
                 Follows { emoji_before: target.message.reactions.get(user).cloned(), ..Follows::default() }
             }
         }
     }
+}
+
+/// Returns the pinned messages after this pin, the last pinned first.
+pub fn pins_after(pins: &[Seq], target: Seq, pinned: bool) -> Vec<Seq> {
+    let others = pins.iter().copied().filter(|seq| *seq != target);
+    pinned.then_some(target).into_iter().chain(others).collect()
 }
 
 #[cfg(test)]
@@ -202,6 +219,40 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn who_may_pin_pins_twenty_messages_and_takes_the_pin_off_a_deleted_one() {
+        let pin = |pinned| Change::Pin { pinned };
+        let refused = |change: Change, target: &Entry, pins: Option<&[Seq]>, blocked| {
+            let rights = Rights { blocked, pins, ..Rights::default() };
+            change.check(&user("bob"), Some(target), rights).err()
+        };
+        let (mut target, first, others) = (target(), [Seq::FIRST], (2..22).filter_map(Seq::new).collect::<Vec<_>>());
+        assert_eq!(refused(pin(true), &target, None, false), Some(Refusal::Forbidden));
+        assert_eq!(refused(pin(true), &target, Some(&[]), true), Some(Refusal::Forbidden));
+        assert_eq!(refused(pin(true), &target, Some(&others[1..]), false), None);
+        assert_eq!(refused(pin(true), &target, Some(&others), false), Some(Refusal::LimitReached));
+        assert_eq!(refused(pin(false), &target, Some(&others), false), None, "an entry without effect");
+        let full: Vec<Seq> = first.iter().chain(&others[1..]).copied().collect();
+        assert_eq!(refused(pin(true), &target, Some(&full), false), None, "one more time");
+        let by = user("alice");
+        target.message_mut().unwrap().deleted = Some(Deleted { at: Timestamp::from_millis(6), by });
+        assert_eq!(refused(pin(false), &target, Some(&first), false), None);
+        assert_eq!(refused(pin(false), &target, Some(&[]), false), Some(Refusal::Gone));
+        assert_eq!(refused(pin(true), &target, Some(&first), false), Some(Refusal::Gone));
+        let vote = with(Body::Message(Box::new(MessageBody::new(Kind::stored("xs-vote"), String::new()))));
+        assert_eq!(refused(pin(true), &vote, Some(&[]), false), Some(Refusal::Gone));
+    }
+
+    #[test]
+    fn the_last_pinned_message_is_the_first() {
+        let seqs = |values: &[u64]| values.iter().filter_map(|value| Seq::new(*value)).collect::<Vec<_>>();
+        let after = |pins: &[u64], target, pinned| pins_after(&seqs(pins), Seq::new(target).unwrap(), pinned);
+        assert_eq!(after(&[2, 1], 3, true), seqs(&[3, 2, 1]));
+        assert_eq!(after(&[3, 2, 1], 1, true), seqs(&[1, 3, 2]));
+        assert_eq!(after(&[3, 2, 1], 2, false), seqs(&[3, 1]));
+        assert_eq!(after(&[3], 2, false), seqs(&[3]));
     }
 
     #[test]

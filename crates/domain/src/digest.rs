@@ -32,6 +32,9 @@ impl Draft {
             Content::Change { target, change: Change::React { emoji } } => {
                 (Some(*target), emoji.as_ref().map_or("", Emoji::as_str))
             }
+            Content::Change { target, change: Change::Pin { pinned } } => {
+                (Some(*target), if *pinned { "on" } else { "off" })
+            }
         };
         let about = about.map(|seq| format!(" {seq}")).unwrap_or_default();
         let digest = Sha256::new().chain_update(self.content.kind().as_str()).chain_update(about);

@@ -76,6 +76,10 @@ pub enum Change {
     React {
         emoji: Option<Emoji>,
     },
+    Pin {
+        /// `false` takes the pin off.
+        pinned: bool,
+    },
 }
 
 /// A requested change of a group.
@@ -250,6 +254,7 @@ impl Change {
             Self::Edit { .. } => &Kind::Edit,
             Self::Delete => &Kind::Delete,
             Self::React { .. } => &Kind::Reaction,
+            Self::Pin { .. } => &Kind::Pin,
         }
     }
 }

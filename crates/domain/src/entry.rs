@@ -75,6 +75,11 @@ pub enum Body {
         /// The sender's reaction before this one.
         emoji_before: Option<Emoji>,
     },
+    Pin {
+        target: Target,
+        /// `false` takes the pin off.
+        pinned: bool,
+    },
     System(Box<SystemBody>),
     Commit(Box<CommitBody>),
     /// An entry of a kind that this version does not know. Clients get the part that looks like a message.
@@ -254,6 +259,9 @@ impl Draft {
             Content::Change { target: seq, change: Change::React { emoji } } => {
                 Body::Reaction { target: target(seq), emoji, emoji_before }
             }
+            Content::Change { target: seq, change: Change::Pin { pinned } } => {
+                Body::Pin { target: target(seq), pinned }
+            }
             Content::Group(change) => Body::System(Box::new(SystemBody::of(change.requested(&sender_id)))),
         };
         let client_msg_id = Some(client_msg_id);
@@ -408,7 +416,9 @@ impl Sight {
                 [message.edited_seq, message.deleted_seq, message.reactions_seq]
             }
             Body::Edit { edited_seq, .. } => [*edited_seq, None, None],
-            Body::Delete { .. } | Body::Reaction { .. } | Body::System(_) | Body::Commit(_) => [None; 3],
+            Body::Delete { .. } | Body::Reaction { .. } | Body::Pin { .. } | Body::System(_) | Body::Commit(_) => {
+                [None; 3]
+            }
         };
         !self.has_left && changes.iter().flatten().any(|seq| *seq > self.last)
     }
@@ -427,6 +437,7 @@ impl Entry {
             Body::Edit { .. } => &Kind::Edit,
             Body::Delete { .. } => &Kind::Delete,
             Body::Reaction { .. } => &Kind::Reaction,
+            Body::Pin { .. } => &Kind::Pin,
             Body::System(_) => &Kind::System,
             Body::Commit(_) => &Kind::Commit,
         }
@@ -439,6 +450,7 @@ impl Entry {
             Body::Edit { .. }
             | Body::Delete { .. }
             | Body::Reaction { .. }
+            | Body::Pin { .. }
             | Body::System(_)
             | Body::Commit(_)
             | Body::Other { .. } => None,
@@ -451,6 +463,7 @@ impl Entry {
             Body::Edit { .. }
             | Body::Delete { .. }
             | Body::Reaction { .. }
+            | Body::Pin { .. }
             | Body::System(_)
             | Body::Commit(_)
             | Body::Other { .. } => None,
@@ -470,6 +483,7 @@ impl Entry {
             | Body::Edit { .. }
             | Body::Delete { .. }
             | Body::Reaction { .. }
+            | Body::Pin { .. }
             | Body::Commit(_)
             | Body::Other { .. } => None,
         }
@@ -482,6 +496,7 @@ impl Entry {
             | Body::Edit { .. }
             | Body::Delete { .. }
             | Body::Reaction { .. }
+            | Body::Pin { .. }
             | Body::Commit(_)
             | Body::Other { .. } => None,
         }
@@ -490,7 +505,10 @@ impl Entry {
     /// Returns the message that a change entry is about.
     pub fn target(&self) -> Option<&Target> {
         match &self.body {
-            Body::Edit { target, .. } | Body::Delete { target, .. } | Body::Reaction { target, .. } => Some(target),
+            Body::Edit { target, .. }
+            | Body::Delete { target, .. }
+            | Body::Reaction { target, .. }
+            | Body::Pin { target, .. } => Some(target),
             Body::Message(_) | Body::System(_) | Body::Commit(_) | Body::Other { .. } => None,
         }
     }
@@ -500,7 +518,7 @@ impl Entry {
         match &self.body {
             Body::Message(message) | Body::Other { message, .. } => &message.mentions,
             Body::Delete { mentions, .. } => mentions,
-            Body::Edit { .. } | Body::Reaction { .. } | Body::System(_) | Body::Commit(_) => &[],
+            Body::Edit { .. } | Body::Reaction { .. } | Body::Pin { .. } | Body::System(_) | Body::Commit(_) => &[],
         }
     }
 
@@ -509,7 +527,7 @@ impl Entry {
         match &self.body {
             Body::Message(message) | Body::Other { message, .. } => &message.text,
             Body::Edit { text, .. } => text,
-            Body::Delete { .. } | Body::Reaction { .. } | Body::System(_) | Body::Commit(_) => "",
+            Body::Delete { .. } | Body::Reaction { .. } | Body::Pin { .. } | Body::System(_) | Body::Commit(_) => "",
         }
     }
 
@@ -518,7 +536,7 @@ impl Entry {
         match &self.body {
             Body::Message(message) | Body::Other { message, .. } => message.data.as_ref(),
             Body::Edit { data, .. } => data.as_ref(),
-            Body::Delete { .. } | Body::Reaction { .. } | Body::System(_) | Body::Commit(_) => None,
+            Body::Delete { .. } | Body::Reaction { .. } | Body::Pin { .. } | Body::System(_) | Body::Commit(_) => None,
         }
     }
 
@@ -527,9 +545,12 @@ impl Entry {
         match &self.body {
             Body::Commit(body) => body.written_bytes(),
             Body::System(body) => body.keys.as_ref().map_or(0, CommitBody::written_bytes),
-            Body::Message(_) | Body::Edit { .. } | Body::Delete { .. } | Body::Reaction { .. } | Body::Other { .. } => {
-                self.text().len() + self.data().map_or(0, |data| data.to_text().len())
-            }
+            Body::Message(_)
+            | Body::Edit { .. }
+            | Body::Delete { .. }
+            | Body::Reaction { .. }
+            | Body::Pin { .. }
+            | Body::Other { .. } => self.text().len() + self.data().map_or(0, |data| data.to_text().len()),
         }
     }
 
@@ -575,6 +596,7 @@ impl Entry {
             target_seq: None,
             emoji: None,
             emoji_before: None,
+            pinned: None,
             mentions: vec![],
             system: None,
             silent: false,
@@ -605,6 +627,7 @@ impl Entry {
                 emoji_before: emoji_before.clone(),
                 ..shown
             },
+            Body::Pin { target, pinned } => Message { target_seq: Some(target.seq), pinned: Some(*pinned), ..shown },
             Body::System(body) => {
                 let shown = Message { system: Some(body.system.clone()), ..shown };
                 body.keys.iter().fold(shown, |shown, keys| keys.shown(shown))

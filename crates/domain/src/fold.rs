@@ -159,6 +159,7 @@ fn joined(
         read_at: before.and_then(|row| row.read_at),
         settings: before.map_or_else(MemberSettings::default, |row| row.settings),
         epoch: 0,
+        pins: vec![],
         notified_seq: None,
         is_badged: before.is_some_and(|row| row.is_badged),
         look: None,
@@ -188,7 +189,12 @@ fn step(row: &mut Membership, logged: &Logged, at: Timestamp) {
             Body::System(_) => list(row, entry, at),
             Body::Edit { target, .. } => note_edit(row, entry, target),
             Body::Delete { target, mentions, uncounted: false } => discount(row, entry, target, mentions),
-            Body::Message(_) | Body::Delete { .. } | Body::Reaction { .. } | Body::Commit(_) | Body::Other { .. } => {}
+            Body::Message(_)
+            | Body::Delete { .. }
+            | Body::Reaction { .. }
+            | Body::Pin { .. }
+            | Body::Commit(_)
+            | Body::Other { .. } => {}
         }
     }
     note_own(row, logged);

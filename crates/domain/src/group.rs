@@ -11,6 +11,7 @@ use wire::{
     Timestamp, Title, UserId,
 };
 
+use crate::change::pins_after;
 use crate::draft::{Content, GroupChange, NewCommit, Rules};
 use crate::encryption::Encryption;
 use crate::entry::{Body, End, Entry, GroupInfo, LastEntry, Place, SystemBody, preview};
@@ -34,6 +35,8 @@ pub struct Head {
     pub counted: u64,
     /// Groups only.
     pub seal: Seal,
+    /// The pinned messages, the last pinned first.
+    pub pins: Vec<Seq>,
 }
 
 /// A member of a group. The row of a user who left remains until the user's inbox row records that.
@@ -185,6 +188,7 @@ impl Head {
             Body::Delete { target, .. } if target.seq == head.line.seq => {
                 (head.line.preview, head.line.deleted) = (String::new(), true);
             }
+            Body::Pin { target, pinned } => head.pins = pins_after(&self.pins, target.seq, *pinned),
             Body::Edit { .. } | Body::Delete { .. } | Body::Reaction { .. } | Body::Commit(_) | Body::Other { .. } => {}
         }
         head.seal = self.seal.after(entry);
@@ -209,6 +213,7 @@ impl Head {
             roster_seq: entry.place.seq,
             counted: 0,
             seal: Seal { encrypted, ..Seal::default() },
+            pins: vec![],
         }
     }
 }

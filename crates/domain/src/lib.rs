@@ -36,7 +36,7 @@ mod seal;
 mod weight;
 
 pub use audience::Audience;
-pub use change::Rights;
+pub use change::{Rights, pins_after};
 pub use channel::{ChannelRow, poll_ms};
 pub use chat_list::ChatList;
 pub use cursor::{Cursor, Position};

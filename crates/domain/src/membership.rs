@@ -36,6 +36,8 @@ pub struct Membership {
     pub settings: MemberSettings,
     /// The number of commits of the conversation. 0: the conversation is plain.
     pub epoch: u64,
+    /// Direct conversations only: the pinned messages, the last pinned first.
+    pub pins: Vec<Seq>,
     /// Pushes were sent up to here, and the member has not read that message since: phones may still show it.
     pub notified_seq: Option<Seq>,
     /// A badge on a phone counts this conversation, though phones show nothing of it.
@@ -522,6 +524,7 @@ pub(crate) mod tests {
             read_at: None,
             settings: MemberSettings::default(),
             epoch: 0,
+            pins: vec![],
             notified_seq: None,
             is_badged: false,
             look: None,

@@ -178,6 +178,7 @@ mod tests {
             last_seq: Seq::new(SEQ_MAX).unwrap(),
             first_seq: Seq::new(SEQ_MAX),
             members: vec![member(), member()],
+            pins: vec![Seq::new(SEQ_MAX).unwrap(); wire::limits::PINS_MAX],
         };
         let id = RequestId::parse(&"\u{1}".repeat(64)).unwrap();
         assert!(reply_frame("history", Some(&id), &page.into()).len() <= FRAME_BYTES_MAX);

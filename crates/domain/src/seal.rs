@@ -58,8 +58,12 @@ impl Seal {
                     seal.unnamed.extend_from_slice(left);
                 }
             }
-            Body::Message(_) | Body::Edit { .. } | Body::Delete { .. } | Body::Reaction { .. } | Body::Other { .. } => {
-            }
+            Body::Message(_)
+            | Body::Edit { .. }
+            | Body::Delete { .. }
+            | Body::Reaction { .. }
+            | Body::Pin { .. }
+            | Body::Other { .. } => {}
         }
         seal
     }

@@ -76,7 +76,9 @@ fn writes(store: &Store, group: &GroupEntry<'_>) -> Result<Vec<TransactWriteItem
     }
     if let Some(ChangeOf { change, target, kept_until }) = change {
         let seq = Some(entry.place.seq);
-        writes.push(update(target_update(store, draft, &entry.place, *target, change, seq))?);
+        if let Some(target) = target_update(store, draft, &entry.place, *target, change, seq) {
+            writes.push(update(target)?);
+        }
         // The server can't read what is sealed.
         let is_of_text = matches!(change, Change::Edit { .. } | Change::Delete) && target.message.kind != Kind::Sealed;
         if let Some(until) = kept_until.filter(|_| is_of_text) {

@@ -10,7 +10,7 @@ use domain::{End, GroupInfo, Head, LastEntry, Rules, Seal};
 use wire::{AllowedTo, ConversationId, HistoryFrom, JoinBy, Kind, MediaId, MessageId, Seq, Timestamp, UserId};
 
 use crate::error::CallResult as _;
-use crate::item::{Item, Reader, Value, number, readable, text, users, version};
+use crate::item::{Item, Reader, Value, number, readable, seqs, text, users, version};
 use crate::profiles::is_conversation;
 use crate::{Error, Store, batch};
 
@@ -114,7 +114,7 @@ fn of_key(key: &str) -> Item {
 
 /// Writes `head`, if the group's log still ends as in `previous`, or if the group does not exist yet.
 pub(crate) fn head_update(store: &Store, previous: Option<&Head>, head: &Head) -> UpdateBuilder {
-    let Head { conversation_id, group, rules, end, line, roster_seq, counted, seal } = head;
+    let Head { conversation_id, group, rules, end, line, roster_seq, counted, seal, pins } = head;
     let mut update = Update::builder()
         .table_name(&store.tables.conversations)
         .set_key(Some(key(conversation_id)))
@@ -142,6 +142,12 @@ pub(crate) fn head_update(store: &Store, previous: Option<&Head>, head: &Head) -
         update = update.expression_attribute_values(format!(":{name}"), value);
     }
     let mut removes = vec![];
+    let had_pins = previous.is_some_and(|previous| !previous.pins.is_empty());
+    let of_pinned = match (pins.is_empty(), had_pins) {
+        (true, false) => Value::Left,
+        (true, true) => Value::Removed,
+        (false, _) => Value::Set(seqs(pins)),
+    };
     let flag = |holds: bool| Value::of(holds.then_some(AttributeValue::Bool(true)));
     let unnamed = if seal.unnamed.is_empty() { None } else { Some(users(&seal.unnamed)) };
     // A plain group has none of these.
@@ -156,7 +162,9 @@ pub(crate) fn head_update(store: &Store, previous: Option<&Head>, head: &Head) -
             ("births_until", times(&seal.births_until)),
         ]
     });
-    for (name, value) in [("shown_deleted", flag(line.deleted))].into_iter().chain(of_sealed.into_iter().flatten()) {
+    for (name, value) in
+        [("shown_deleted", flag(line.deleted)), ("pins", of_pinned)].into_iter().chain(of_sealed.into_iter().flatten())
+    {
         match value {
             Value::Set(value) => {
                 sets.push(format!("{name} = :{name}"));
@@ -216,5 +224,6 @@ fn read(table: &str, item: &Item) -> Result<Head, Error> {
             commits_until: row.optional("commits_until", Reader::times)?.unwrap_or_default(),
             births_until: row.optional("births_until", Reader::times)?.unwrap_or_default(),
         },
+        pins: row.optional("pins", Reader::seqs)?.unwrap_or_default(),
     })
 }

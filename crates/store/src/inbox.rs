@@ -741,6 +741,7 @@ fn read(table: &str, item: &Item) -> Result<Membership, Error> {
             blocked: row.flag("blocked")?,
         },
         epoch: row.optional("epoch", Reader::count)?.unwrap_or_default(),
+        pins: row.optional("pins", Reader::seqs)?.unwrap_or_default(),
         notified_seq: row.optional("notified_seq", Reader::seq)?,
         is_badged: item.contains_key("badged_at"),
         look: None,

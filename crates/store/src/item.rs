@@ -33,6 +33,11 @@ pub(crate) fn users(users: &[UserId]) -> AttributeValue {
     AttributeValue::L(users.iter().map(|user| text(user.as_str())).collect())
 }
 
+/// Returns a list of entries.
+pub(crate) fn seqs(seqs: &[Seq]) -> AttributeValue {
+    AttributeValue::L(seqs.iter().map(number).collect())
+}
+
 pub(crate) fn binary(bytes: &Bytes) -> AttributeValue {
     AttributeValue::B(Blob::new(bytes.as_slice()))
 }
@@ -131,6 +136,13 @@ impl<'a> Reader<'a> {
         let list = self.item.get(attribute).and_then(|value| value.as_l().ok());
         let list = list.ok_or_else(|| self.unusable(attribute))?;
         Ok(list.iter().filter_map(|id| UserId::parse(id.as_s().ok()?).ok()).collect())
+    }
+
+    /// Reads a list of entries. The list leaves out what is none.
+    pub(crate) fn seqs(&self, attribute: &'static str) -> Result<Vec<Seq>, Error> {
+        let list = self.item.get(attribute).and_then(|value| value.as_l().ok());
+        let list = list.ok_or_else(|| self.unusable(attribute))?;
+        Ok(list.iter().filter_map(|seq| Seq::new(seq.as_n().ok()?.parse().ok()?)).collect())
     }
 
     /// Reads a time of each user. The map leaves out an id of a later form.

@@ -220,6 +220,7 @@ fn version_of(entry: &Entry) -> Option<u64> {
         Body::Message(_)
         | Body::Delete { .. }
         | Body::Reaction { .. }
+        | Body::Pin { .. }
         | Body::System(_)
         | Body::Commit(_)
         | Body::Other { .. } => None,

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::builders::{PutBuilder, UpdateBuilder};
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
-use domain::{Change, Draft, Look, Membership, MessageEntry, Place, Wanted, preview};
+use domain::{Change, Draft, Look, Membership, MessageEntry, Place, Wanted, pins_after, preview};
 use wire::{Data, Kind, Seq, Timestamp, UserId};
 
-use crate::item::{VERSION, number, text, version};
+use crate::item::{VERSION, number, seqs, text, version};
 use crate::media::media_delete;
 use crate::message_append::{
     AppendOutcome, NOT_BLOCKED, NewEntry, PENDING, SILENT, begin, commit, own_marks, with_count,
@@ -47,7 +47,9 @@ fn writes(store: &Store, alter: &Alter<'_>) -> Result<Vec<TransactWriteItem>, Bu
     for other in alter.entry.audience.others() {
         writes.push(update(other_row_update(store, alter, other))?);
     }
-    writes.push(update(target_update(store, draft, place, alter.target, alter.change, None))?);
+    if let Some(target) = target_update(store, draft, place, alter.target, alter.change, None) {
+        writes.push(update(target)?);
+    }
     // No operator could read a copy of sealed bytes.
     let is_of_text =
         matches!(alter.change, Change::Edit { .. } | Change::Delete) && alter.target.message.kind != Kind::Sealed;
@@ -72,7 +74,7 @@ fn own_row_update(store: &Store, alter: &Alter) -> UpdateBuilder {
     let own = alter.entry.audience.own();
     let (line, update) = row_update(store, alter, own);
     let blocked = match alter.change {
-        Change::Edit { .. } | Change::React { .. } => format!(" AND {NOT_BLOCKED}"),
+        Change::Edit { .. } | Change::React { .. } | Change::Pin { .. } => format!(" AND {NOT_BLOCKED}"),
         Change::Delete => String::new(),
     };
     let marks = own_marks(&alter.entry, Some(alter.previous), false);
@@ -90,7 +92,7 @@ fn other_row_update(store: &Store, alter: &Alter, other: &UserId) -> UpdateBuild
     let (target, at) = (alter.target.entry.place.seq, alter.entry.place.sent_at);
     let mut look = match alter.change {
         Change::Edit { .. } if alter.previous.last.seq == target => Some(Look::new(Wanted::Edited(target), at)),
-        Change::Edit { .. } | Change::Delete | Change::React { .. } => None,
+        Change::Edit { .. } | Change::Delete | Change::React { .. } | Change::Pin { .. } => None,
     };
     let mut removes = "";
     let unread = |row: &Membership| Some((row.clone(), row.unread_without(target)?));
@@ -142,11 +144,15 @@ fn row_update(store: &Store, alter: &Alter, owner: &UserId) -> (&'static str, Up
             ", last_preview = :preview, deleted_seq = :shown",
             update.expression_attribute_values(":preview", text("")),
         ),
+        Change::Pin { pinned } => {
+            let pins = pins_after(&previous.pins, target.entry.place.seq, *pinned);
+            (", pins = :pins", update.expression_attribute_values(":pins", seqs(&pins)))
+        }
         Change::Edit { .. } | Change::Delete | Change::React { .. } => ("", update),
     }
 }
 
-/// The one place of what people wrote. `seq` is that of the change's entry in a group, of whose log each member knows
+/// The one place of what people wrote. A pin is no part of it, and changes only the conversation. `seq` is that of the change's entry in a group, of whose log each member knows
 /// only a part.
 pub(crate) fn target_update(
     store: &Store,
@@ -155,13 +161,14 @@ pub(crate) fn target_update(
     target: MessageEntry<'_>,
     change: &Change,
     seq: Option<Seq>,
-) -> UpdateBuilder {
+) -> Option<UpdateBuilder> {
     let update = Update::builder()
         .table_name(&store.tables.messages)
         .key("conversation_id", text(draft.conversation_id.as_str()))
         .key("seq", number(target.entry.place.seq))
         .condition_expression("attribute_exists(seq)");
-    match change {
+    let update = match change {
+        Change::Pin { .. } => return None,
         Change::Edit { body, data } => with_edited_seq(update, seq, data.as_ref())
             .expression_attribute_values(":body", text(body))
             .expression_attribute_values(":version", number(target.message.version_number() + 1))
@@ -190,7 +197,8 @@ pub(crate) fn target_update(
                     .expression_attribute_values(":emoji", text(emoji.as_str())),
             }
         }
-    }
+    };
+    Some(update)
 }
 
 fn with_edited_seq(mut update: UpdateBuilder, seq: Option<Seq>, data: Option<&Option<Data>>) -> UpdateBuilder {

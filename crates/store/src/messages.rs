@@ -62,6 +62,7 @@ async fn with_targets(store: &Store, conversation: &ConversationId, listed: List
         Body::Message(_)
         | Body::Delete { .. }
         | Body::Reaction { .. }
+        | Body::Pin { .. }
         | Body::System(_)
         | Body::Commit(_)
         | Body::Other { .. } => None,
@@ -462,6 +463,7 @@ pub(crate) fn item(entry: &Entry) -> Item {
             ("emoji", emoji.as_ref().map(|emoji| text(emoji.as_str()))),
             ("emoji_before", emoji_before.as_ref().map(|emoji| text(emoji.as_str()))),
         ],
+        Body::Pin { pinned, .. } => vec![("pinned", Some(AttributeValue::Bool(*pinned)))],
         Body::System(system) => of_system(system),
         Body::Commit(commit) => of_commit(commit),
     };
@@ -573,6 +575,7 @@ fn body(row: &Reader) -> Result<Body, Error> {
             emoji: row.optional("emoji", emoji)?,
             emoji_before: row.optional("emoji_before", emoji)?,
         },
+        Kind::Pin => Body::Pin { target: target()?, pinned: row.flag("pinned")? },
         Kind::System => Body::System(Box::new(system(row)?)),
         Kind::Commit => Body::Commit(Box::new(commit(row, "epoch")?)),
         kind @ Kind::Other(_) => {

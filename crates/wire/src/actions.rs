@@ -25,6 +25,7 @@ mod join;
 mod leave;
 mod list_keys;
 mod members;
+mod pin;
 mod ping;
 mod presence;
 mod profile;
@@ -66,6 +67,7 @@ pub use join::*;
 pub use leave::*;
 pub use list_keys::*;
 pub use members::*;
+pub use pin::*;
 pub use ping::*;
 pub use presence::*;
 pub use profile::*;
@@ -208,6 +210,9 @@ registry! {
     /// Adds the caller's reaction to a message, replaces the earlier one, or removes it.
     "react": React(ReactRequest) -> ReactResult, in "send",
         like r#"{"action":"react","id":"r1","conversation_id":"dm_x","seq":42,"client_msg_id":"7b11","emoji":"👍"}"#;
+    /// Pins a message for all members, or takes the pin off.
+    "pin": Pin(PinRequest) -> PinResult, in "send",
+        like r#"{"action":"pin","id":"r1","conversation_id":"dm_x","seq":42,"client_msg_id":"7b13","pinned":true}"#;
     /// "This device holds everything up to here": two grey ticks at the sender's. Idempotent, never moves back.
     "ack": Ack(AckRequest) -> AckResult, in "drain",
         like r#"{"action":"ack","id":"r1","up_to":[{"conversation_id":"dm_x","seq":42}]}"#;
@@ -353,6 +358,7 @@ macro_rules! served {
 served! {
     "send": SendAction {
         Send(SendRequest), Edit(EditRequest), Delete(DeleteRequest), React(ReactRequest),
+        Pin(PinRequest),
     }
     "drain": DrainAction { Drain(DrainRequest), Ack(AckRequest), Ping(PingRequest), }
     "read": ReadAction { Read(ReadRequest), Settings(Settings), }

@@ -21,6 +21,8 @@ pub enum Kind {
     Delete,
     /// A reaction to the message at `target_seq`, or its removal.
     Reaction,
+    /// The message at `target_seq` is pinned, or no longer.
+    Pin,
     /// Something happened to the group.
     System,
     /// A message that only devices of the members can read, or a silent entry of theirs.
@@ -63,6 +65,7 @@ impl Kind {
             "edit" => Self::Edit,
             "delete" => Self::Delete,
             "reaction" => Self::Reaction,
+            "pin" => Self::Pin,
             "system" => Self::System,
             "sealed" => Self::Sealed,
             "commit" => Self::Commit,
@@ -79,6 +82,7 @@ impl Kind {
             Self::Edit
             | Self::Delete
             | Self::Reaction
+            | Self::Pin
             | Self::System
             | Self::Sealed
             | Self::Commit
@@ -92,7 +96,9 @@ impl Kind {
         match self {
             Self::Text | Self::Image | Self::File | Self::Voice | Self::System => true,
             Self::Own(_) => self.counts(),
-            Self::Edit | Self::Delete | Self::Reaction | Self::Sealed | Self::Commit | Self::Other(_) => false,
+            Self::Edit | Self::Delete | Self::Reaction | Self::Pin | Self::Sealed | Self::Commit | Self::Other(_) => {
+                false
+            }
         }
     }
 
@@ -105,6 +111,7 @@ impl Kind {
             Self::Edit => "edit",
             Self::Delete => "delete",
             Self::Reaction => "reaction",
+            Self::Pin => "pin",
             Self::System => "system",
             Self::Sealed => "sealed",
             Self::Commit => "commit",

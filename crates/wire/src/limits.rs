@@ -142,6 +142,9 @@ limits! {
     pub const REMOVES_MAX: usize = 50;
     pub const EPOCH_MAX: u64 = (1 << 53) - 1;
 
+    /// Pinned messages of a conversation.
+    pub const PINS_MAX: usize = 20;
+
     /// Entries that one report names.
     pub const REPORT_SEQS_MAX: usize = 10;
     /// A report's note, in Unicode scalar values.

@@ -174,6 +174,7 @@ impl Form {
             | Kind::Edit
             | Kind::Delete
             | Kind::Reaction
+            | Kind::Pin
             | Kind::System
             | Kind::Sealed
             | Kind::Commit

@@ -24,7 +24,7 @@ pub struct Message {
     pub seq: Seq,
     pub message_id: MessageId,
     pub sender_id: UserId,
-    /// `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, `sealed`, `commit`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know.
+    /// `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `pin`, `system`, `sealed`, `commit`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know.
     pub kind: Kind,
     /// The text of a message, or the caption of an image, a file or a voice note. An edit has the current text of its
     /// target. A sealed entry has its bytes in base64. Empty if there is no text, or none any more.
@@ -68,7 +68,7 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub reactions_seq: Option<Seq>,
-    /// The message that an edit, a delete or a reaction is about.
+    /// The message that an edit, a delete, a reaction or a pin is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub target_seq: Option<Seq>,
@@ -78,6 +78,9 @@ pub struct Message {
     /// The user's emoji before this reaction. Left out: the user had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emoji_before: Option<Emoji>,
+    /// Pins only: whether the message at `target_seq` is pinned from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
     /// The event of a system entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<System>,
@@ -149,6 +152,7 @@ impl Message {
             target_seq: None,
             emoji: None,
             emoji_before: None,
+            pinned: None,
             mentions: vec![],
             system: None,
             silent: false,
@@ -230,6 +234,7 @@ mod tests {
             target_seq: Seq::new(SEQ_MAX),
             emoji: Some(emoji.clone()),
             emoji_before: Some(emoji),
+            pinned: None,
             mentions: (10..21).map(|n| UserId::parse(&format!("{n}{}", longest(126))).unwrap()).collect(),
             system: None,
             silent: true,

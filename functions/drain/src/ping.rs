@@ -10,7 +10,7 @@ pub(crate) async fn ping(core: &Core, caller: &Caller, request: &PingRequest) ->
     let features = request.features.then(|| {
         let limits = &core.actions.limits;
         let switched_on = limits.encryption.features(limits.sealed_reports);
-        let always = ["data", "report", "restrict", "unread", "quiet", "fuse"];
+        let always = ["data", "report", "restrict", "pins", "unread", "quiet", "fuse"];
         let on = always.iter().chain(limits.profiles.features()).chain(&limits.features);
         on.map(|name| (*name).to_owned()).chain(switched_on).collect()
     });

@@ -1,6 +1,6 @@
 //! A part of a conversation.
 
-use domain::{Failure, Sight, fit, fit_last};
+use domain::{Failure, Membership, Sight, fit, fit_last};
 use futures_util::future::try_join_all;
 use lambda::{Core, EventLine};
 use store::messages::Listed;
@@ -49,9 +49,26 @@ async fn direct(
     // The rows were read one after another, and entries may have arrived between: the newest of what was read is the end.
     let ends = rows.iter().map(|row| row.end.seq).chain(listed.messages.last().map(|last| last.place.seq));
     let last_seq = ends.max().unwrap_or_default();
+    let pins = pins(core, user, conversation_id, &rows, last_seq).await?;
     let (messages, more) = page(user, &listed, request.side, &Sight::WHOLE, last_seq);
-    let members = rows.iter().map(domain::Membership::member).collect();
-    Ok(HistoryResult { messages, more, last_seq, first_seq: None, members })
+    let members = rows.iter().map(Membership::member).collect();
+    Ok(HistoryResult { messages, more, last_seq, first_seq: None, members, pins })
+}
+
+/// Returns the pinned messages of a direct conversation, as they are at `last_seq` or later. A client applies the pins of
+/// later entries again, with the same result.
+async fn pins(
+    core: &Core,
+    user: &UserId,
+    conversation_id: &ConversationId,
+    rows: &[Membership],
+    last_seq: Seq,
+) -> Result<Vec<Seq>, Failure> {
+    if let Some(row) = rows.iter().find(|row| row.end.seq == last_seq) {
+        return Ok(row.pins.clone());
+    }
+    let own = inbox::get(&core.actions.store, user, conversation_id).await?;
+    Ok(own.map(|row| row.pins).unwrap_or_default())
 }
 
 async fn group(
@@ -61,7 +78,7 @@ async fn group(
     request: &HistoryRequest,
     unreadable: &mut Option<u64>,
 ) -> Result<HistoryResult, Failure> {
-    let mut seen = core.actions.visible(user, group).await?;
+    let (mut seen, pins) = core.actions.visible_with_pins(user, group).await?;
     let last_seq = seen.last;
     if let Side::After(seq) = request.side
         && seq < seen.first.previous()
@@ -71,7 +88,7 @@ async fn group(
     }
     let (side, listed) = list(core, group, request, (&seen, last_seq)).await?;
     *unreadable = passed_over(&listed, 0);
-    shown(core, user, group, (side, &listed), (seen, last_seq)).await
+    Ok(HistoryResult { pins, ..shown(core, user, group, (side, &listed), (seen, last_seq)).await? })
 }
 
 async fn channel(
@@ -81,12 +98,12 @@ async fn channel(
     request: &HistoryRequest,
     unreadable: &mut Option<u64>,
 ) -> Result<HistoryResult, Failure> {
-    let seen = core.actions.visible(user, channel).await?;
+    let (seen, pins) = core.actions.visible_with_pins(user, channel).await?;
     let last_seq = seen.last;
     let (side, mut listed) = list(core, channel, request, (&seen, last_seq)).await?;
     let reactions = channel_reactions::with_own(&core.actions.store, user, &mut listed.messages).await?;
     *unreadable = passed_over(&listed, reactions);
-    shown(core, user, channel, (side, &listed), (seen, last_seq)).await
+    Ok(HistoryResult { pins, ..shown(core, user, channel, (side, &listed), (seen, last_seq)).await? })
 }
 
 /// Reads the entries of a log that the user sees. Returns them with the side in numbers.
@@ -128,7 +145,7 @@ async fn shown(
     let first_seq = seen.first;
     let seen = core.actions.seen_again(user, conversation, seen, &read).await?;
     let (messages, more) = page(user, listed, side, &seen, last_seq);
-    Ok(HistoryResult { messages, more, last_seq, first_seq: Some(first_seq), members: vec![] })
+    Ok(HistoryResult { messages, more, last_seq, first_seq: Some(first_seq), members: vec![], pins: vec![] })
 }
 
 /// Returns the pending entries of an earlier membership after `behind`. These come before the entries since the return.

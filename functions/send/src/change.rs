@@ -1,9 +1,9 @@
-//! A message that is edited, deleted or reacted to.
+//! A message that is edited, deleted, reacted to or pinned.
 
 use actions::{Wanted, Writer};
 use domain::{Change, Failure};
 use lambda::{Caller, Core, EventLine};
-use wire::{DeleteRequest, EditRequest, ReactRequest, SendResult};
+use wire::{DeleteRequest, EditRequest, PinRequest, ReactRequest, SendResult};
 
 use crate::tell;
 
@@ -20,6 +20,11 @@ pub(crate) fn delete(request: DeleteRequest) -> Wanted {
 pub(crate) fn react(request: ReactRequest) -> Wanted {
     let ReactRequest { conversation_id, seq, client_msg_id, emoji } = request;
     Wanted { conversation_id, target: seq, client_msg_id, change: Change::React { emoji } }
+}
+
+pub(crate) fn pin(request: PinRequest) -> Wanted {
+    let PinRequest { conversation_id, seq, client_msg_id, pinned } = request;
+    Wanted { conversation_id, target: seq, client_msg_id, change: Change::Pin { pinned } }
 }
 
 /// Changes the message, and posts the change to all connections of its users.

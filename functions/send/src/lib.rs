@@ -1,4 +1,4 @@
-//! `send`, `edit`, `delete` and `react`: appends an entry to a conversation, then notifies the connected users. One
+//! `send`, `edit`, `delete`, `react` and `pin`: appends an entry to a conversation, then notifies the connected users. One
 //! file has messages, the other has changes of messages.
 //!
 //! Durable before delivered: no frame and no reply leaves before the transaction has committed. After the commit,
@@ -8,14 +8,14 @@ mod change;
 mod send;
 
 use actions::Appended;
-use change::{apply, delete, edit, react};
+use change::{apply, delete, edit, pin, react};
 use domain::Failure;
 use lambda::{
     BadVariable, Caller, Core, Diagnostic, EventLine, InvocationEvent, Response, answer, encryption, kept_for,
     sdk_config, sealed_reports, send_limits,
 };
 use store::WarmTable;
-use wire::{DeleteResult, EditResult, ReactResult, Reply, SendAction, SendResult, Timestamp};
+use wire::{DeleteResult, EditResult, PinResult, ReactResult, Reply, SendAction, SendResult, Timestamp};
 
 /// Starts the process with the connections open that the first event needs.
 ///
@@ -31,7 +31,7 @@ pub async fn start() -> Result<Core, BadVariable> {
     Ok(core)
 }
 
-/// Handles one event on the routes `send`, `edit`, `delete` and `react`.
+/// Handles one event on the routes `send`, `edit`, `delete`, `react` and `pin`.
 ///
 /// # Errors
 /// Only for an event that does not come from API Gateway; its client then gets API Gateway's own error frame.
@@ -49,6 +49,7 @@ async fn act(core: &Core, caller: &Caller, action: SendAction, line: &mut EventL
         SendAction::Send(request) => send::send(core, caller, request, line).await?,
         SendAction::Edit(request) => EditResult(apply(core, caller, edit(request), line).await?).into(),
         SendAction::Delete(request) => DeleteResult(apply(core, caller, delete(request), line).await?).into(),
+        SendAction::Pin(request) => PinResult(apply(core, caller, pin(request), line).await?).into(),
         SendAction::React(request) => ReactResult(apply(core, caller, react(request), line).await?).into(),
     })
 }

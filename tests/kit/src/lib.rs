@@ -49,7 +49,7 @@ pub use workbench::{Workbench, message_to_bob};
 
 /// Returns the features that a server of the tests lists: those of every server, with profiles, and these.
 pub fn features(more: &[&str]) -> Vec<String> {
-    let all = ["data", "report", "restrict", "unread", "quiet", "fuse", "profiles", "profile.write"];
+    let all = ["data", "report", "restrict", "pins", "unread", "quiet", "fuse", "profiles", "profile.write"];
     all.iter().chain(more).map(|name| (*name).to_owned()).collect()
 }
 

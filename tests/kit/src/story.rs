@@ -35,13 +35,15 @@ pub async fn events_tell_one_story(invoke: impl AsyncFn(&str) -> Value) {
     assert_eq!(frame("settings").await["result"], json!({}));
     assert_eq!(invoke("typing").await, json!({"statusCode": 200}), "it is not answered");
     // The text that there is now, for whoever asks again; and then none.
-    for (seq, change) in [(2, "edit"), (3, "react"), (4, "delete")] {
+    for (seq, change) in [(2, "edit"), (3, "react"), (4, "pin"), (5, "delete")] {
         let changed = frame(change).await;
         assert_eq!((&changed["action"], &changed["result"]["seq"]), (&json!(change), &json!(seq)), "{changed}");
-        let message = frame("history").await["result"]["messages"][0].take();
+        let page = frame("history").await["result"].take();
+        let message = &page["messages"][0];
         let (shown, expected) = match change {
             "edit" => (json!([message["body"], message["version"]]), json!(["hello", 2])),
             "react" => (message["reactions"].clone(), json!([{"emoji": "👍", "count": 1, "mine": true}])),
+            "pin" => (page["pins"].clone(), json!([1])),
             _ => (json!([message["body"], message["deleted_by"]]), json!(["", "alice"])),
         };
         assert_eq!(shown, expected, "{change}");

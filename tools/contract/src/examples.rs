@@ -8,12 +8,12 @@ use wire::{
     ConversationSettings, CreateResult, Data, DeleteResult, DeviceId, DeviceResult, Digest, Download, DownloadResult,
     DrainResult, EditResult, Emoji, GroupInfoResult, GroupMember, HistoryFrom, HistoryResult, InboxResult, JoinBy,
     JoinResult, KeyDevice, Kind, LastMessage, LeaveResult, ListKeysResult, Media, MediaId, Member, MembersResult,
-    Message, MessageId, MimeType, MutedUntil, Part, PingResult, Presence, PresenceResult, Profile, ProfileResult,
-    ProfilesResult, PublishKeysResult, ReactResult, Reaction, ReactionsResult, Reactor, ReadResult, Receipt,
-    ReceiptsResult, Refusal, RemoveKeysResult, RemoveResult, Reply, ReportId, ReportResult, RequestId, RestrictResult,
-    Role, RoleResult, SealedMedia, SendResult, Seq, ServerEvent, Settings, SettingsResult, System, Thumbhash,
-    Timestamp, Title, UnwatchResult, UpdateResult, UploadResult, UploadedResult, UserId, UserSettings, WatchResult,
-    error_frame, reply_frame,
+    Message, MessageId, MimeType, MutedUntil, Part, PinResult, PingResult, Presence, PresenceResult, Profile,
+    ProfileResult, ProfilesResult, PublishKeysResult, ReactResult, Reaction, ReactionsResult, Reactor, ReadResult,
+    Receipt, ReceiptsResult, Refusal, RemoveKeysResult, RemoveResult, Reply, ReportId, ReportResult, RequestId,
+    RestrictResult, Role, RoleResult, SealedMedia, SendResult, Seq, ServerEvent, Settings, SettingsResult, System,
+    Thumbhash, Timestamp, Title, UnwatchResult, UpdateResult, UploadResult, UploadedResult, UserId, UserSettings,
+    WatchResult, error_frame, reply_frame,
 };
 
 use crate::schema::pascal;
@@ -153,6 +153,7 @@ fn result_of(action: &str) -> Reply {
         "edit" => EditResult(SendResult { version: Some(2), ..sent }).into(),
         "delete" => DeleteResult(sent).into(),
         "react" => ReactResult(sent).into(),
+        "pin" => PinResult(sent).into(),
         "ack" => AckResult {}.into(),
         "drain" => DrainResult { messages: vec![message()], more: false }.into(),
         "read" => ReadResult { unread: 0, mentions: None }.into(),
@@ -243,6 +244,7 @@ fn history() -> HistoryResult {
         last_seq: seq(42),
         first_seq: None,
         members: vec![member(alice(), 42), member(bob(), 41)],
+        pins: vec![seq(42), seq(7)],
     }
 }
 
@@ -309,6 +311,7 @@ fn events() -> Vec<Example> {
         ("MessagesNewEvent", ServerEvent::messages_new(change(Kind::Edit))),
         ("MessagesNewEvent", ServerEvent::messages_new(change(Kind::Delete))),
         ("MessagesNewEvent", ServerEvent::messages_new(change(Kind::Reaction))),
+        ("MessagesNewEvent", ServerEvent::messages_new(change(Kind::Pin))),
         ("MessagesNewEvent", ServerEvent::messages_new(sealed())),
         ("MessagesNewEvent", ServerEvent::messages_new(committed())),
         ("ReceiptDeliveredEvent", ServerEvent::ReceiptDelivered(receipt.clone())),
@@ -531,13 +534,13 @@ fn deleted() -> Message {
     Message { body: String::new(), deleted_at: Some(sent_at()), deleted_by: Some(alice()), ..message() }
 }
 
-/// The change entry of an edit, a delete or a reaction.
+/// The change entry of an edit, a delete, a reaction or a pin.
 fn change(kind: Kind) -> Message {
     let (body, version) = if kind == Kind::Edit { ("hello", Some(2)) } else { ("", None) };
     let emoji_before = (kind == Kind::Reaction).then(|| Emoji::parse("🎉").expect("it is one"));
     let emoji = (kind == Kind::Reaction).then(emoji);
-    let target_seq = Some(seq(42));
-    Message { seq: seq(43), kind, body: body.to_owned(), version, target_seq, emoji, emoji_before, ..message() }
+    let (target_seq, pinned) = (Some(seq(42)), (kind == Kind::Pin).then_some(true));
+    Message { seq: seq(43), kind, body: body.to_owned(), version, target_seq, emoji, emoji_before, pinned, ..message() }
 }
 
 fn sealed() -> Message {

@@ -41,6 +41,7 @@ export interface ConversationActions extends GroupActions, OfMessages {
   edit(chat: Opened, seq: number, body: string): void;
   delete(chat: Opened, seq: number): void;
   react(chat: Opened, seq: number, emoji: string | null): void;
+  pin(chat: Opened, seq: number, pinned: boolean): void;
   copy(text: string): void;
   leave(): void;
   mute(chat: Opened, until: Date | "forever" | null): void;
@@ -79,6 +80,8 @@ export class Conversation {
   #words = h("span");
   #unblock: HTMLButtonElement;
   #putAway: HTMLButtonElement;
+  /** The last pinned message. */
+  #pinned = h("button", { type: "button", class: "pinned", hidden: true, click: () => this.#goToPinned() });
   #panel: GroupPanel;
   #encryption: ChatPanel | undefined;
 
@@ -95,6 +98,7 @@ export class Conversation {
       forward: (message) => actions.forward(message),
       edit: (message) => this.#edit(message),
       react: (seq, emoji) => this.#chat && actions.react(this.#chat, seq, emoji),
+      pin: (seq, pinned) => this.#chat && actions.pin(this.#chat, seq, pinned),
       vote: (seq, option) => this.#chat && void actions.send(this.#chat, newVote(seq, option)),
       delete: (seq) => this.#chat && actions.delete(this.#chat, seq),
       copy: (text) => actions.copy(text),
@@ -151,6 +155,7 @@ export class Conversation {
         this.#menu.element,
       ),
       this.#panel.element,
+      this.#pinned,
       ...(encryption ? [encryption.element, encryption.warning] : []),
       this.#messages.element,
       this.#composer.element,
@@ -178,6 +183,7 @@ export class Conversation {
     this.#unblock.hidden = !row.isBlocked;
     this.#putAway.hidden = row.failed === undefined;
     this.#panel.update(chat);
+    this.#showPinned(chat);
     this.#encryption?.update(chat);
     set(this.#words, why);
     set(this.#set, standing(chat));
@@ -188,6 +194,20 @@ export class Conversation {
     this.#composer.update();
     this.#composer.forget((seq) => this.#messages.message(seq)?.deletedBy !== undefined);
     this.#messages.update();
+  }
+
+  #showPinned({ view }: Opened): void {
+    const [last] = view?.pins ?? [];
+    const { kind = "", body = "", media } = last?.message ?? {};
+    this.#pinned.hidden = last === undefined;
+    set(this.#pinned, `Pinned: ${said(kind, body, media) || "an earlier message"}`);
+  }
+
+  #goToPinned(): void {
+    const [last] = this.#chat?.view?.pins ?? [];
+    if (last) {
+      this.#messages.goTo(last.seq);
+    }
   }
 
   /** Shows a message of the open chat. */

@@ -1,6 +1,6 @@
 // The menu of a message.
 
-import { type MessageItem, mayReact, mayWrite, moderates, type ReportReason } from "@pigeonhole/client";
+import { type MessageItem, mayPin, mayReact, mayWrite, moderates, type ReportReason } from "@pigeonhole/client";
 import { linked } from "../links.ts";
 import type { Opened } from "../opened.ts";
 import { list } from "../system.ts";
@@ -13,6 +13,7 @@ export interface MessageActions {
   reply(message: MessageItem): void;
   forward(message: MessageItem): void;
   react(seq: number, emoji: string | null): void;
+  pin(seq: number, pinned: boolean): void;
   edit(message: MessageItem): void;
   delete(seq: number): void;
   copy(text: string): void;
@@ -94,6 +95,7 @@ export class MessageMenu {
     const { reply, forward, react, edit, copy, goTo, open } = this.#actions;
     const { seq = 0, reply: answered, body, reactions } = message;
     const { row } = chat;
+    const isPinned = chat.view?.pins.some((pin) => pin.seq === seq) ?? false;
     const isOwn = message.senderId === this.#me;
     const mine = reactions.find(({ mine }) => mine)?.emoji;
     // The user's own emoji may be none of the quick ones.
@@ -126,6 +128,7 @@ export class MessageMenu {
       ...(opens[message.kind] ? [item(opens[message.kind] ?? "", () => open(seq))] : []),
       ...links(body),
       ...(body ? [item("Copy", () => copy(body))] : []),
+      ...(mayPin(row) ? [item(isPinned ? "Unpin" : "Pin", () => this.#actions.pin(seq, !isPinned))] : []),
       ...(isOwn && mayReact(row) ? [item("Edit", () => edit(message))] : []),
       ...(isOwn || (moderates(row.role) && !row.isClosed) ? [item("Delete for everyone", remove)] : []),
       ...(isOwn ? [] : [item("Report", report)]),

@@ -70,6 +70,10 @@ pub struct Snapshot {
     pub has_newer: bool,
     /// The number of unread messages, for the arrow that leads to the end.
     pub unread: u64,
+    /// The pinned messages that are not deleted, the last pinned first. Without a message, the view has not received it:
+    /// [`Messages::jump`] leads there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pins: Vec<Reply>,
 }
 
 /// A request of the view, which is made once. The method that it names ends it.
@@ -163,9 +167,8 @@ impl Messages {
 
     /// The conversation does not exist yet.
     pub fn empty(&mut self, side: Side) {
-        let none =
-            HistoryResult { messages: vec![], more: false, last_seq: Seq::ZERO, first_seq: None, members: vec![] };
-        self.page(side, none);
+        let (last_seq, messages, members, pins) = (Seq::ZERO, vec![], vec![], vec![]);
+        self.page(side, HistoryResult { messages, more: false, last_seq, first_seq: None, members, pins });
     }
 
     /// The server has not sent the page.
@@ -283,11 +286,23 @@ impl Messages {
             has_older: window.is_some_and(|window| window.has_older(&self.timeline)),
             has_newer: window.is_some_and(|window| window.bounds().1.is_some()),
             unread: self.timeline.unread(),
+            pins: self.pins(),
         };
         if new != self.snapshot {
             self.snapshot = Snapshot { version: new.version + 1, ..new };
         }
         &self.snapshot
+    }
+
+    /// Whether no page has the pinned messages, and none is under way.
+    pub(crate) fn wants_pins(&self) -> bool {
+        !self.timeline.knows_pins() && !self.asked.iter().any(|(_, stage)| *stage == Stage::Asking)
+    }
+
+    fn pins(&self) -> Vec<Reply> {
+        let pins = self.timeline.pins().into_iter().filter_map(|seq| self.reply(Some(seq)));
+        let is_deleted = |pin: &Reply| pin.message.as_ref().is_some_and(|message| message.deleted_at.is_some());
+        pins.filter(|pin| !is_deleted(pin)).collect()
     }
 
     /// Returns the timeline, which knows who is typing, who has read what, and whether the user has left.

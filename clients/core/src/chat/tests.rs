@@ -77,7 +77,7 @@ fn take(view: &mut Messages, log: &Log, mark: Seq, step: &Step) {
             let members = vec![Member { user_id: user(ME), delivered_seq: mark, read_seq: mark.min(seq(last)) }];
             view.page(
                 Side::Newest,
-                HistoryResult { messages, more: false, last_seq: seq(last), first_seq: None, members },
+                HistoryResult { messages, more: false, last_seq: seq(last), first_seq: None, members, pins: vec![] },
             );
         }
         Step::Queued(index) => {
@@ -188,7 +188,7 @@ impl World {
         let more = if let Side::After(_) = side { to < self.last } else { from > 1 };
         let mark = |id: &str| Member { user_id: user(id), delivered_seq: Seq::ZERO, read_seq: Seq::ZERO };
         let (last_seq, members) = (seq(self.last), vec![mark(ME), mark("bob")]);
-        HistoryResult { messages: Self::entries(from, to), more, last_seq, first_seq: None, members }
+        HistoryResult { messages: Self::entries(from, to), more, last_seq, first_seq: None, members, pins: vec![] }
     }
 
     fn row(&self) -> Conversation {

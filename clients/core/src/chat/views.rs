@@ -174,6 +174,7 @@ enum Purpose {
     History(ViewId, Side),
     /// The marks of the members.
     Marks(ViewId, ConversationId),
+    Pins(ViewId),
     Members(ViewId),
     Presence,
     /// The names of these users.
@@ -494,6 +495,8 @@ impl Views {
                     let request =
                         ReceiptsRequest { conversation_id: id.clone(), limit: MARKS, cursor: page.next_cursor };
                     self.ask(Purpose::Marks(view, id), request);
+                } else {
+                    self.ask_pins(view);
                 }
             }
             (Purpose::Marks(view, _), Ok(Reply::History(page))) => {
@@ -502,6 +505,7 @@ impl Views {
                     open.messages.timeline_mut().history(HistoryResult { messages: vec![], ..page });
                 }
             }
+            (Purpose::Pins(view), Ok(Reply::History(page))) => self.pinned(view, page),
             (Purpose::Members(view), result) => {
                 let Some(roster) = self.rosters.get_mut(&view) else { return };
                 let Ok(Reply::Members(page)) = result else { return roster.lost() };
@@ -513,12 +517,7 @@ impl Views {
                     self.ask(Purpose::Members(view), request);
                 }
             }
-            (Purpose::Watch(id), Ok(Reply::Watch(answer))) => {
-                // No event brings an entry that was stored between the page of a view and the subscription.
-                for view in self.open.values_mut().filter(|view| view.id == id) {
-                    view.messages.timeline_mut().ends_at(answer.last_seq);
-                }
-            }
+            (Purpose::Watch(id), Ok(Reply::Watch(answer))) => self.watched(&id, answer.last_seq),
             // Views stay as they are. After the next reconnect, they ask again.
             _ => {}
         }
@@ -629,7 +628,7 @@ impl Views {
         // The next view can have the same number.
         self.loads.retain(|_, (of, _)| *of != view);
         self.asked.retain(|_, purpose| match purpose {
-            Purpose::History(of, _) | Purpose::Marks(of, _) | Purpose::Members(of) => *of != view,
+            Purpose::History(of, _) | Purpose::Marks(of, _) | Purpose::Pins(of) | Purpose::Members(of) => *of != view,
             Purpose::List
             | Purpose::Rows
             | Purpose::Channels(_)
@@ -837,6 +836,30 @@ impl Views {
             }
             // No member sees the marks of others.
             ConversationKind::Channel => {}
+        }
+    }
+
+    /// No event brings an entry that was stored between the page of a view and the subscription.
+    fn watched(&mut self, id: &ConversationId, last_seq: Seq) {
+        let of_channel = self.open.iter_mut().filter(|(_, view)| view.id == *id);
+        let ended = of_channel.map(|(view, open)| {
+            open.messages.timeline_mut().ends_at(last_seq);
+            *view
+        });
+        ended.collect::<Vec<_>>().into_iter().for_each(|view| self.ask_pins(view));
+    }
+
+    fn pinned(&mut self, view: ViewId, page: HistoryResult) {
+        if let Some(open) = self.open.get_mut(&view) {
+            open.messages.timeline_mut().pinned(page);
+        }
+    }
+
+    /// Requests the pinned messages of a group or a channel whose messages all came from the store.
+    fn ask_pins(&mut self, view: ViewId) {
+        if let Some(open) = self.open.get(&view).filter(|open| open.messages.wants_pins()) {
+            let conversation_id = open.id.clone();
+            self.ask(Purpose::Pins(view), HistoryRequest { conversation_id, side: Side::Newest, limit: 1 });
         }
     }
 

@@ -154,6 +154,7 @@ pub(super) fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, 
     let SendResult { conversation_id, seq, message_id, sent_at, version, .. } = stored;
     let target_seq = queued.outgoing.target_seq();
     let (mut mentions, mut media, mut data, mut happened) = (vec![], None, None, None);
+    let mut pinned = None;
     let keeps_data = matches!(&queued.outgoing, Outgoing::Request(Action::Edit(EditRequest { data: None, .. })));
     let kind = queued.outgoing.kind().unwrap_or(Kind::Text);
     let (kind, body, reply_to, emoji) = match queued.outgoing {
@@ -167,6 +168,10 @@ pub(super) fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, 
             (Kind::Edit, body, None, None)
         }
         Outgoing::Request(Action::Delete(_)) => (Kind::Delete, String::new(), None, None),
+        Outgoing::Request(Action::Pin(request)) => {
+            pinned = Some(request.pinned);
+            (Kind::Pin, String::new(), None, None)
+        }
         Outgoing::Request(Action::React(ReactRequest { emoji, .. })) => (Kind::Reaction, String::new(), None, emoji),
         Outgoing::Request(action) => {
             happened = system(&action, added, &sender_id);
@@ -206,6 +211,7 @@ pub(super) fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, 
         target_id: None,
         keeps_data,
         proof: None,
+        pinned,
         removes: vec![],
     }
 }

@@ -29,7 +29,7 @@ fn change(number: u64, sender: &str, kind: Kind, target: u64) -> Message {
 }
 
 fn page(messages: Vec<Message>, more: bool, last: u64) -> HistoryResult {
-    HistoryResult { messages, more, last_seq: seq(last), first_seq: None, members: vec![] }
+    HistoryResult { messages, more, last_seq: seq(last), first_seq: None, members: vec![], pins: vec![] }
 }
 
 fn page_of(side: Side, messages: Vec<Message>, more: bool, last: u64) -> Write {

@@ -92,6 +92,7 @@ impl Changes {
             }
             // The known page includes the entry, or the entry changes nothing.
             Kind::Reaction
+            | Kind::Pin
             | Kind::Text
             | Kind::Image
             | Kind::File

@@ -496,7 +496,7 @@ fn take(timeline: &mut Timeline, log: &Log, mark: Seq, step: &Step) {
             let own = Member { user_id: id(ME), delivered_seq: mark, read_seq: mark };
             let first_seq = Some(view.first).filter(|_| log.is_group);
             let members = if log.is_group { vec![] } else { vec![own] };
-            timeline.history(HistoryResult { messages, more: false, last_seq, first_seq, members });
+            timeline.history(HistoryResult { messages, more: false, last_seq, first_seq, members, pins: vec![] });
         }
         Step::Row { read_at } if log.is_channel => {
             timeline.channel(&log.seen_at(number(read_at)).channel_row(mark));

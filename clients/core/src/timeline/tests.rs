@@ -243,6 +243,7 @@ fn page(own: u16, from: u64, length: u64, last: u64) -> HistoryResult {
         more: false,
         last_seq: seq(last),
         members: vec![Member { user_id: user("bob"), delivered_seq: Seq::ZERO, read_seq: Seq::ZERO }],
+        pins: vec![],
     }
 }
 
@@ -334,5 +335,27 @@ proptest! {
         let unread = (timeline.own_read().value() + 1..=last).filter(|number| !is_own(own, *number));
         prop_assert_eq!(timeline.unread(), unread.clone().count() as u64);
         prop_assert_eq!(timeline.read_up_to().map(Seq::value), unread.max());
+    }
+}
+
+#[test]
+fn the_pins_are_those_of_the_newest_page_and_of_later_entries_in_any_order() {
+    let pin = |number, target, pinned| {
+        let kind = Kind::Pin;
+        Message { kind, target_seq: Seq::new(target), pinned: Some(pinned), ..message(0, number) }
+    };
+    let entries = [pin(11, 3, true), pin(12, 4, true), pin(13, 2, false)];
+    for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
+        let mut timeline = Timeline::new(user("alice"));
+        for at in order {
+            timeline.message(entries[at].clone());
+        }
+        timeline.history(HistoryResult { pins: vec![seq(2), seq(1)], ..page(0, 1, 1, 10) });
+        timeline.history(HistoryResult { pins: vec![seq(7)], ..page(0, 1, 1, 9) });
+        assert_eq!(timeline.pins(), [seq(4), seq(3), seq(1)]);
+        timeline.history(HistoryResult { pins: vec![seq(4)], ..page(0, 1, 1, 14) });
+        assert_eq!(timeline.pins(), [seq(4)]);
+        timeline.message(entries[0].clone());
+        assert_eq!(timeline.pins(), [seq(4)], "an entry that comes again changes nothing");
     }
 }

@@ -293,11 +293,11 @@ fn in_clear(message: &Message) -> Shown {
     Shown::Plain { message: Box::new(Message { epoch: None, ..message.clone() }), names: None, proof: None }
 }
 
-/// A plain entry: the server takes none behind the first birth, but a `delete`, the end of a reaction, and in a group
-/// system entries.
+/// A plain entry. Behind the first birth, the server takes only a `delete`, a pin, the end of a reaction, and system
+/// entries of groups.
 fn plain(message: &Message, sealed_from: u64) -> Shown {
     let is_quiet = match message.kind {
-        Kind::Delete => true,
+        Kind::Delete | Kind::Pin => true,
         Kind::System => message.conversation_id.is_group(),
         Kind::Reaction => message.emoji.is_none(),
         _ => false,

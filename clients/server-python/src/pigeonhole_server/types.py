@@ -171,13 +171,15 @@ class Message(TypedDict):
     epoch: NotRequired[int]
     # With this digest of a sealed message, 32 bytes, a member can prove what its sender wrote.
     frank: NotRequired[str]
-    # `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, `sealed`, `commit`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know.
+    # `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `pin`, `system`, `sealed`, `commit`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know.
     kind: str
     # The image, file or voice note of a message that is not deleted. A sealed message has only its id and length.
     media: NotRequired[Attached]
     # The mentioned users, or `*` for all members.
     mentions: NotRequired[list[UserId]]
     message_id: MessageId
+    # Pins only: whether the message at `target_seq` is pinned from now on.
+    pinned: NotRequired[bool]
     # The most frequent ones.
     reactions: NotRequired[list[Reaction]]
     # The last reaction entry that is in `reactions`, or was, if that took one back.
@@ -195,7 +197,7 @@ class Message(TypedDict):
     silent: NotRequired[bool]
     # The event of a system entry.
     system: NotRequired[System]
-    # The message that an edit, a delete or a reaction is about.
+    # The message that an edit, a delete, a reaction or a pin is about.
     target_seq: NotRequired[int]
     # The tree of the epoch that a commit begins, if the commit has a welcome.
     tree: NotRequired[Carried]

@@ -85,6 +85,12 @@ public struct Conversation: Sendable {
         try await keep("react", ["seq": .int(seq), "emoji": emoji.map(JSON.string) ?? .null])
     }
 
+    /// Pins a message for all members, or takes the pin off. In a group or channel, for its owner and admins.
+    @discardableResult
+    public func pin(_ seq: Int, _ pinned: Bool) async throws -> Sent<Stored> {
+        try await keep("pin", ["seq": .int(seq), "pinned": .bool(pinned)])
+    }
+
     /// Adds members to a group or channel.
     @discardableResult
     public func add(_ members: [String]) async throws -> Sent<Added> {

@@ -49,6 +49,7 @@ public final class MessagesModel {
     public private(set) var hasOlder = false
     public private(set) var hasNewer = false
     public private(set) var unread = 0
+    public private(set) var pins: [MessageItem.Reply] = []
 
     public init(_ view: MessagesView) {
         self.view = view
@@ -57,6 +58,7 @@ public final class MessagesModel {
             for await screen in screens {
                 guard let self else { return }
                 (self.items, self.chat, self.unread) = (screen.items, screen.chat, screen.unread)
+                self.pins = screen.pins
                 (self.hasOlder, self.hasNewer) = (screen.hasOlder, screen.hasNewer)
             }
         }

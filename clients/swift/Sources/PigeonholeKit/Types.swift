@@ -8,7 +8,7 @@ public struct Message: Codable, Sendable, Hashable {
     public let seq: Int
     public let messageID: String
     public let senderID: String
-    /// `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, `x-NAME`, `xs-NAME`, or a later one.
+    /// `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `pin`, `system`, `x-NAME`, `xs-NAME`, or a later one.
     public let kind: String
     public let body: String
     public let sentAt: Date
@@ -29,6 +29,8 @@ public struct Message: Codable, Sendable, Hashable {
     public let keepsData: Bool?
     public let emoji: String?
     public let emojiBefore: String?
+    /// Pins only: `false` takes the pin off.
+    public let pinned: Bool?
     public let system: SystemEntry?
 
     /// False for system entries, change entries and kinds of a later version.

@@ -61,6 +61,8 @@ public struct Screen: Sendable, Hashable {
     public let unread: Int
     /// The known names of the users in the items, by id, with ``Config/names``.
     public let names: [String: String]
+    /// The pinned messages that are not deleted, the last pinned first. Without `message`, it has not come.
+    public let pins: [MessageItem.Reply]
 }
 
 extension Screen: Decodable {
@@ -70,6 +72,7 @@ extension Screen: Decodable {
             let hasOlder: Bool
             let hasNewer: Bool
             let unread: Int
+            let pins: [MessageItem.Reply]?
         }
         let conversationID: String
         let chat: ChatRow?
@@ -81,7 +84,7 @@ extension Screen: Decodable {
         let fields = try Fields(from: decoder)
         (conversationID, chat, items) = (fields.conversationID, fields.chat, fields.messages.items)
         (hasOlder, hasNewer) = (fields.messages.hasOlder, fields.messages.hasNewer)
-        (unread, names) = (fields.messages.unread, fields.names)
+        (unread, names, pins) = (fields.messages.unread, fields.names, fields.messages.pins ?? [])
     }
 }
 

@@ -24,6 +24,8 @@ export interface Snapshot {
   readonly hasNewer: boolean;
   /** The number of unread messages, for the arrow that leads to the end. */
   readonly unread: number;
+  /** The pinned messages that are not deleted, the last pinned first. Without a message, it has not come. */
+  readonly pins: readonly Reply[];
 }
 
 /**
@@ -60,7 +62,7 @@ export class Messages {
   #asked: Asked[] = [];
   /** The files of attachments on this device. */
   #places = new Map<number, string>();
-  #snapshot: Snapshot = { version: 0, items: [], hasOlder: false, hasNewer: false, unread: 0 };
+  #snapshot: Snapshot = { version: 0, items: [], hasOlder: false, hasNewer: false, unread: 0, pins: [] };
 
   /** Opens a view, in this time zone. The unread separator stays where it is until the view is dropped. */
   constructor(me: string, conversation: string, at: At, zone: Zone) {
@@ -250,11 +252,22 @@ export class Messages {
       hasOlder: this.#window?.hasOlder(this.timeline) ?? false,
       hasNewer: this.#window?.to !== undefined,
       unread: this.timeline.unread(),
+      pins: this.#pins(),
     };
     if (!same(before, now)) {
       this.#snapshot = { version: version + 1, ...now };
     }
     return this.#snapshot;
+  }
+
+  /** Whether no page has said which messages are pinned, and none is under way. */
+  wantsPins(): boolean {
+    return !this.timeline.knowsPins && this.#asked.every(({ stage }) => stage !== "asking");
+  }
+
+  #pins(): Reply[] {
+    const pins = this.timeline.pins().map((seq) => ({ seq, message: this.timeline.quote(seq) }));
+    return pins.filter(({ message }) => message?.deleted_at === undefined);
   }
 
   #grow(): void {

@@ -22,6 +22,11 @@ export function mayReact({ isBlocked, isClosed, restrictedUntil, peerId }: ChatR
   return !isHindered && (peerId === undefined || !isService(peerId));
 }
 
+/** Reports whether the user may pin messages there: each of two, and who moderates a group or a channel. */
+export function mayPin(row: ChatRow): boolean {
+  return mayReact(row) && (row.kind === "direct" || moderates(row.role));
+}
+
 /** Reports whether the user may send messages there. */
 export function mayWrite(row: ChatRow): boolean {
   const { post = row.kind === "channel" ? "admins" : "all" } = row.rules;

@@ -337,6 +337,7 @@ export class Views {
         for (const { messages } of this.#viewsOf(id)) {
           messages.timeline.endsAt(last_seq);
         }
+        this.#askPins(open);
       };
       this.#needs.push({ need: "watch", conversation_id: id, waiter: this.#waiter(answered) });
     } else {
@@ -646,11 +647,21 @@ export class Views {
         view.asksMarks = page.next_cursor !== null && this.#viewsOf(conversation_id).includes(view);
         if (view.asksMarks) {
           ask(page.next_cursor ?? undefined);
+        } else {
+          this.#askPins(view);
         }
       };
       this.#ask({ action: "receipts", conversation_id, limit: MARKS, ...cursorOf(cursor) }, answered, refused);
     };
     ask(undefined);
+  }
+
+  /** Requests the pinned messages of a group or a channel whose messages all came from the store. */
+  #askPins({ id: conversation_id, messages }: Conversing): void {
+    if (messages.wantsPins()) {
+      const answered = (page: HistoryResult) => messages.timeline.pinned(page);
+      this.#ask({ action: "history", conversation_id, limit: 1 }, answered, () => undefined);
+    }
   }
 
   /** Requests all members. No event has reported who joined or left while this device was away. */

@@ -403,6 +403,8 @@ export function ownEntry(me: string, request: StoringRequest, stored: SendResult
       const { seq: target_seq, emoji } = request;
       return { ...entry, kind: "reaction", target_seq, ...(emoji === null ? {} : { emoji }) };
     }
+    case "pin":
+      return { ...entry, kind: "pin", target_seq: request.seq, pinned: request.pinned };
     default:
       return { ...entry, kind: "system", system: systemOf(me, request, stored) };
   }

@@ -424,6 +424,7 @@ const FIELDS: Record<keyof Message, true> = {
   media: true,
   mentions: true,
   message_id: true,
+  pinned: true,
   reactions: true,
   reactions_seq: true,
   removes: true,

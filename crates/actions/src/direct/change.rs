@@ -44,7 +44,8 @@ pub(crate) async fn change(
         // A service reads nothing.
         let blocked = standing.blocked || audience.others().iter().any(UserId::is_service);
         let encrypted = limits.encryption.check_clear(user, previous.epoch).is_err();
-        let rights = Rights { blocked: blocked && !by_operator, moderates: by_operator, encrypted };
+        let (blocked, pins) = (blocked && !by_operator, Some(&*previous.pins));
+        let rights = Rights { blocked, moderates: by_operator, encrypted, pins };
         let allowed = wanted(&draft)?.check(user, found.as_ref(), rights);
         let appended = match allowed.and_then(|found| Ok((found, take(&limits.sends, standing.sends_until, now)?))) {
             Ok((target, sends_until)) => {

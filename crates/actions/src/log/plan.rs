@@ -100,7 +100,7 @@ pub(crate) async fn plan(
         Content::Change { target, change } => {
             let found = changeable(&actions.store, &draft.conversation_id, *target).await?;
             let encrypted = crate::check_clear(actions, draft, head).is_err();
-            plan = plan_change(draft, own, (change, found, encrypted), place)?;
+            plan = plan_change(draft, (head, own), (change, found, encrypted), place)?;
         }
         Content::Group(change) => {
             if let Err(not_added) = plan_group(actions, draft, change, (head, own, rows), &mut plan).await? {
@@ -125,7 +125,7 @@ fn check_message(head: &Head, own: &RosterRow, reply_to: Option<&Seq>, mentions:
 
 fn plan_change(
     draft: &Draft,
-    own: &RosterRow,
+    (head, own): (&Head, &RosterRow),
     (change, found, encrypted): (&Change, Option<Entry>, bool),
     place: &Place,
 ) -> Result<Plan, Refusal> {
@@ -137,11 +137,14 @@ fn plan_change(
         return Err(Refusal::NotMember);
     }
     let blocked = own.check_unrestricted(place.sent_at).is_err();
-    let rights = Rights { blocked, moderates: moderates(own.role), encrypted };
+    let moderates = moderates(own.role);
+    let rights = Rights { blocked, moderates, encrypted, pins: moderates.then_some(&*head.pins) };
     let target = change.check(user, found.as_ref(), rights)?;
     let mut plan = Plan::of(draft.clone().stored(place.clone(), change.follows(user, target)));
-    if let Body::Edit { target: of, .. } | Body::Delete { target: of, .. } | Body::Reaction { target: of, .. } =
-        &mut plan.entry.body
+    if let Body::Edit { target: of, .. }
+    | Body::Delete { target: of, .. }
+    | Body::Reaction { target: of, .. }
+    | Body::Pin { target: of, .. } = &mut plan.entry.body
     {
         of.sender_id = Some(target.entry.sender_id.clone());
     }

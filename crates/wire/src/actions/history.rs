@@ -70,6 +70,10 @@ pub struct HistoryResult {
     pub first_seq: Option<Seq>,
     /// The members of a direct conversation, with their marks. `receipts` returns those of a group.
     pub members: Vec<Member>,
+    /// The pinned messages, the last pinned first. Left out: none is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = crate::limits::PINS_MAX)))]
+    pub pins: Vec<Seq>,
 }
 
 /// How far a member of a conversation has come.

@@ -106,6 +106,10 @@ impl View {
                 "has_older" => json!(snapshot.has_older),
                 "has_newer" => json!(snapshot.has_newer),
                 "unread" => json!(snapshot.unread),
+                // With the text, if the message has come.
+                "pins" => {
+                    snapshot.pins.iter().map(|pin| json!([pin.seq, pin.message.as_ref().map(|it| &it.body)])).collect()
+                }
                 "changed" => json!(snapshot.version > self.version),
                 "requests" => self.messages.requests().iter().map(request).collect(),
                 other => panic!("a view has no {other}"),

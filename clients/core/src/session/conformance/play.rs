@@ -168,6 +168,7 @@ fn assert_shown(expected: &Value, shown: &Shown, place: &str) {
             ("names", Shown::Messages(screen)) => json!(screen.names),
             ("items", Shown::Messages(screen)) => screen.messages.items.iter().map(|item| brief(item)).collect(),
             ("unread", Shown::Messages(screen)) => json!(screen.messages.unread),
+            ("pins", Shown::Messages(screen)) => screen.messages.pins.iter().map(|pin| json!(pin.seq)).collect(),
             ("has_older", Shown::Messages(screen)) => json!(screen.messages.has_older),
             ("has_newer", Shown::Messages(screen)) => json!(screen.messages.has_newer),
             (other, _) => panic!("the view has no {other}"),

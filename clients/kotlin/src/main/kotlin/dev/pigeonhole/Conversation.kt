@@ -96,6 +96,11 @@ public class Conversation internal constructor(
         put("emoji", emoji)
     }
 
+    /** Pins a message for all members, or takes the pin off. In a group or channel, for its owner and admins. */
+    public suspend fun pin(seq: Long, pinned: Boolean): Sent<Stored> = change("pin", seq) {
+        put("pinned", pinned)
+    }
+
     /** Adds members to a group or channel. */
     public suspend fun add(members: List<String>): Sent<Added> = keep("add") {
         putJsonArray("members") { members.forEach { add(it) } }

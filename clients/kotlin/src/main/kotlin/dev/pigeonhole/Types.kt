@@ -40,7 +40,7 @@ public data class Message(
     val seq: Long,
     val messageId: String,
     val senderId: String,
-    /** `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `system`, `x-NAME`, `xs-NAME`, or a later one. */
+    /** `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `pin`, `system`, `x-NAME`, `xs-NAME`, or a later one. */
     val kind: String,
     val body: String,
     val sentAt: Timestamp,
@@ -61,6 +61,8 @@ public data class Message(
     val keepsData: Boolean = false,
     val emoji: String? = null,
     val emojiBefore: String? = null,
+    /** Pins only: `false` takes the pin off. */
+    val pinned: Boolean? = null,
     val system: SystemEntry? = null,
 ) {
     /** False for system entries, change entries and kinds of a later version. */

@@ -66,6 +66,8 @@ public data class Screen(
     val unread: Long,
     /** The known names of the users in the items, by id, with [Config.names]. */
     val names: Map<String, String>,
+    /** The pinned messages that are not deleted, the last pinned first. Without `message`, it has not come. */
+    val pins: List<Reply> = emptyList(),
 )
 
 /** The members of a group or channel at some time. */
@@ -191,6 +193,7 @@ public class MessagesView internal constructor(
             messages.word("has_newer").toBoolean(),
             messages.number("unread"),
             screen.names(),
+            (messages["pins"] as? JsonArray).orEmpty().map { json.decodeFromJsonElement(it) },
         )
     }
 
