@@ -205,7 +205,7 @@ mod tests {
         let mut deleted = target();
         let by = user("alice");
         deleted.message_mut().unwrap().deleted = Some(Deleted { at: Timestamp::from_millis(6), by });
-        let target = Target { seq: wire::Seq::FIRST, sender_id: None };
+        let target = Target { seq: Seq::FIRST, sender_id: None };
         let silent = with(Body::Reaction { target, emoji: None, emoji_before: None });
         let message = Box::new(MessageBody::new(Kind::stored("hologram"), "hi".to_owned()));
         let later = with(Body::Other { target_seq: None, message });

@@ -38,6 +38,7 @@ fn in_memory() -> EngineSetup {
         timing: HashMap::new(),
         saved: None,
         encrypted: None,
+        names: false,
     }
 }
 
