@@ -432,7 +432,6 @@ impl Terminal {
             "older" => self.older()?,
             "edit" => self.queued(self.chat().edit(seq(first)?, text).await?),
             "delete" => self.queued(self.chat().delete(seq(first)?).await?),
-            "pin" | "unpin" => self.queued(self.chat().pin(seq(first)?, name == "pin").await?),
             "react" => {
                 let emoji = if text.is_empty() { None } else { Some(Emoji::parse(text)?) };
                 self.queued(self.chat().react(seq(first)?, emoji).await?);
@@ -517,6 +516,7 @@ impl Terminal {
 
     async fn command_about_a_conversation(&self, name: &str, first: &str, rest: &str) -> Result<()> {
         match name {
+            "pin" | "unpin" => self.queued(self.chat().pin(seq(first)?, name == "pin").await?),
             "group" => self.create(NewGroup::new(Title::parse(first)?, users(split(rest).1)?)).await?,
             "channel" => {
                 let channel = NewGroup::channel(Title::parse(first)?, users(split(rest).1)?);
