@@ -22,7 +22,10 @@ async fn every_entry_of_every_conversation_is_an_event() {
     let server = TestServer::with(TestServer::publishing).await;
     let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
     let features = alice.ok(json!({"action": "ping", "features": true})).await["features"].clone();
-    assert_eq!(features, json!(testkit::features(&["events", "encryption", "encryption.groups", "encryption.media"])));
+    assert_eq!(
+        features,
+        json!(testkit::features(&["http", "events", "encryption", "encryption.groups", "encryption.media"]))
+    );
 
     let direct = alice.send("bob", "m1", "hi").await["conversation_id"].clone();
     let change = |action: &str| json!({"action": action, "conversation_id": direct, "seq": 1, "client_msg_id": action});
@@ -38,7 +41,7 @@ async fn every_entry_of_every_conversation_is_an_event() {
         let create =
             json!({"action": "create", "kind": kind, "client_msg_id": kind, "title": "Trip", "members": members});
         let conversation = alice.ok(create).await["conversation_id"].clone();
-        let say = json!({"action": "send", "conversation_id": conversation, "client_msg_id": kind, "kind": "text", "body": kind});
+        let say = json!({"action": "send", "conversation_id": conversation, "client_msg_id": format!("said-{kind}"), "kind": "text", "body": kind});
         alice.ok(say).await;
         conversations.push(conversation);
     }

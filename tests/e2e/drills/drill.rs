@@ -147,6 +147,7 @@ impl Drill {
             ("ChannelStream", "FanoutFailures"),
             ("MediaStream", "MediaFailures"),
             ("PendingStream", "NotifyFailures"),
+            ("EntryStream", "PublishFailures"),
         ] {
             let local = self.server.local();
             // Events that the function itself gave up, and those that its mapping gave up.
