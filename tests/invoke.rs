@@ -98,7 +98,7 @@ async fn stop(mut emulator: Child) {
 #[tokio::test]
 #[ignore = "wants the emulator from aws-sam-cli, which `just tools` installs; `just invoke-check` runs it"]
 async fn each_event_is_answered_under_lambdas_own_runtime() {
-    let server = TestServer::with(|_| {}).await;
+    let server = TestServer::with(TestServer::publishing).await;
     let template = Template::of_workspace().unwrap();
     let left = RefCell::new(event_files());
     events_tell_one_story(async |file| {

@@ -19,11 +19,8 @@ use wire::DrainAction;
 pub async fn start() -> Result<Core, BadVariable> {
     let mut limits = SendLimits::default();
     (limits.encryption, limits.sealed_reports) = (encryption()?, sealed_reports()?);
-    let features = [
-        ("hook", optional("SEND_HOOK_ARN").is_some()),
-        ("http", lambda::env("HTTP_API")? == "on"),
-        ("events", optional("EVENTS_TO").is_some()),
-    ];
+    let features = [("hook", optional("SEND_HOOK_ARN").is_some()), ("http", lambda::env("HTTP_API")? == "on")];
+    limits.published = optional("EVENTS_TO").is_some();
     limits.features = features.into_iter().filter_map(|(name, is_on)| is_on.then_some(name)).collect();
     limits.profiles = profiles()?;
     let core = Core::from_env(&sdk_config().await, limits)?;
