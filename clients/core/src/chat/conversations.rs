@@ -45,6 +45,7 @@ pub struct ListSnapshot {
     /// The number of unread messages of all conversations that are not muted, for the app's badge.
     pub unread: u64,
     /// The known names of users in the rows, once the app shows names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub names: BTreeMap<UserId, Title>,
 }
 

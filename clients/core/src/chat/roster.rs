@@ -35,6 +35,7 @@ pub struct RosterSnapshot {
     /// object as in the snapshot before.
     pub members: Vec<Arc<MemberRow>>,
     /// The known names of the members, once the app shows names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub names: BTreeMap<UserId, Title>,
 }
 

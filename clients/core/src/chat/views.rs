@@ -91,6 +91,7 @@ pub struct Screen {
     /// The messages.
     pub messages: Snapshot,
     /// The known names of the users in them, once the app shows names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub names: BTreeMap<UserId, Title>,
 }
 

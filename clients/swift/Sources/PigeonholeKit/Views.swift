@@ -43,8 +43,8 @@ public struct ListSnapshot: Decodable, Sendable, Hashable {
     public let rows: [ChatRow]
     /// The unread messages of all conversations that are not muted, for the app's badge.
     public let unread: Int
-    /// The known names of the users in the rows, by id, with ``Config/names``.
-    public let names: [String: String]
+    /// The known names of the users in the rows, by id, with ``Config/names``. `nil`: none.
+    public let names: [String: String]?
 }
 
 /// The view of a conversation at some time.
@@ -59,8 +59,8 @@ public struct Screen: Sendable, Hashable {
     /// ``MessagesView/newer()`` brings more: new messages are not among the items.
     public let hasNewer: Bool
     public let unread: Int
-    /// The known names of the users in the items, by id, with ``Config/names``.
-    public let names: [String: String]
+    /// The known names of the users in the items, by id, with ``Config/names``. `nil`: none.
+    public let names: [String: String]?
     /// The pinned messages that are not deleted, the last pinned first. Without `message`, it has not come.
     public let pins: [MessageItem.Reply]
 }
@@ -77,7 +77,7 @@ extension Screen: Decodable {
         let conversationID: String
         let chat: ChatRow?
         let messages: Messages
-        let names: [String: String]
+        let names: [String: String]?
     }
 
     public init(from decoder: any Decoder) throws {
@@ -93,8 +93,8 @@ public struct RosterSnapshot: Decodable, Sendable, Hashable {
     public let conversationID: String
     /// The owner, the admins and then the others, each in the order of their ids.
     public let members: [MemberRow]
-    /// The known names of the members, by id, with ``Config/names``.
-    public let names: [String: String]
+    /// The known names of the members, by id, with ``Config/names``. `nil`: none.
+    public let names: [String: String]?
 }
 
 /// A view of the chat list. The view follows everything that happens, until ``close()`` or until nothing uses it or its

@@ -16,7 +16,8 @@ func expectShown(_ expected: JSON, _ shown: String) throws {
         case "rows": view.chats.map { .strings($0.rows.map(\.brief)) }
         case "items": view.messages.map { .strings($0.items.map(\.brief)) }
         case "unread": (view.chats?.unread ?? view.messages?.unread).map(JSON.int)
-        case "names": (view.chats?.names ?? view.messages?.names).map { .object($0.mapValues(JSON.string)) }
+        case "names": .object((view.chats?.names ?? view.messages?.names ?? [:]).mapValues(JSON.string))
+        case "pins": view.messages.map { .array($0.pins.map { .int($0.seq) }) }
         case "has_older": view.messages.map { .bool($0.hasOlder) }
         case "has_newer": view.messages.map { .bool($0.hasNewer) }
         default: nil

@@ -108,9 +108,9 @@ struct ViewsTests {
         let list = bob.conversations()
         _ = try await list.snapshots.until { $0.names == ["alice": "Alice"] }
         let messages = try bob.direct("alice").messages()
-        _ = try await messages.screens.until { $0.names["alice"] == "Alice" }
+        _ = try await messages.screens.until { $0.names?["alice"] == "Alice" }
         let own = alice.conversations()
-        #expect(try await own.snapshots.until { !$0.rows.isEmpty }.names.isEmpty)
+        #expect(try await own.snapshots.until { !$0.rows.isEmpty }.names == nil)
         await alice.close()
         await bob.close()
     }

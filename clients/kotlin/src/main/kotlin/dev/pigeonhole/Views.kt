@@ -234,7 +234,7 @@ private fun At.form(): JsonElement = when (this) {
 
 private fun JsonObject.number(name: String): Long = word(name)?.toLong() ?: 0
 
-private fun JsonObject.names(): Map<String, String> = json.decodeFromJsonElement(getValue("names"))
+private fun JsonObject.names(): Map<String, String> = this["names"]?.let { json.decodeFromJsonElement(it) } ?: emptyMap()
 
 /** Reads the things with keys that have changed. All others are the same objects as before, which Compose skips. */
 internal class Drawn<T>(private val key: String = "key", private val read: (JsonObject) -> T) {

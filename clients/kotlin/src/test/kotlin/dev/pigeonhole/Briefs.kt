@@ -22,7 +22,8 @@ internal fun assertShown(expected: JsonObject, shown: JsonObject, place: String)
             "rows" -> briefs(view.getValue("rows")) { brief(json.decodeFromJsonElement<ChatRow>(it)) }
             "items" -> briefs(view.getValue("items")) { brief(itemOf(it)) }
             "unread", "has_older", "has_newer" -> view.getValue(name)
-            "names" -> screen.getValue(name)
+            "names" -> screen[name] ?: JsonObject(emptyMap())
+            "pins" -> JsonArray((view[name] as? JsonArray).orEmpty().map { it.jsonObject.getValue("seq") })
             else -> fail("$place: the view has no $name")
         }
         assertEquals(value, found, "$place: $name")
