@@ -65,10 +65,9 @@ async fn a_conversation_is_sealed_and_both_read_what_the_other_writes() {
         json!({"action": "send", "conversation_id": conversation, "client_msg_id": "t1", "kind": "text", "body": "hi"});
     assert_eq!(alice.refused(plain).await, "encryption_required");
     let listed = alice.ok(json!({"action": "ping", "features": true})).await;
-    assert_eq!(
-        listed["features"],
-        json!(testkit::features(&["http", "encryption", "encryption.groups", "encryption.media"]))
-    );
+    let all = listed["features"].as_array().unwrap().iter().map(|name| name.as_str().unwrap());
+    let of_it: Vec<_> = all.filter(|name| name.starts_with("encryption")).collect();
+    assert_eq!(of_it, ["encryption", "encryption.groups", "encryption.media"]);
 }
 
 #[tokio::test]
