@@ -379,10 +379,6 @@ pub async fn counted(store: &Store, channel: &ConversationId, seq: Seq) -> Resul
 /// These entries, as they are now; those that can't be read, or not at the moment, are left out.
 pub async fn get_many(store: &Store, entries: &[(ConversationId, Seq)]) -> Result<Vec<Entry>, Error> {
     let table = &store.tables.messages;
-    let key = |(conversation, seq): &(ConversationId, Seq)| {
-        let conversation = ("conversation_id".to_owned(), text(conversation.as_str()));
-        Item::from([conversation, ("seq".to_owned(), number(seq))])
-    };
     let keys: Vec<Item> = entries.iter().map(key).collect();
     let items = batch::rows(store, table, &keys, true, READS_MAX).await?.found;
     Ok(readable(items.iter().map(|item| read(table, item))).0)
@@ -415,12 +411,9 @@ pub struct Current {
 /// Also if the table does not process all keys.
 pub async fn current(store: &Store, keys: impl IntoIterator<Item = (ConversationId, Seq)>) -> Result<Current, Error> {
     let table = &store.tables.messages;
-    let keys = keys.into_iter().map(|(conversation, seq)| {
-        let conversation = ("conversation_id".to_owned(), text(conversation.as_str()));
-        Item::from([conversation, ("seq".to_owned(), number(seq))])
-    });
+    let keys = keys.into_iter().map(|entry| key(&entry)).collect();
     let mut current = Current::default();
-    for item in batch::all(store, table, keys.collect(), true).await? {
+    for item in batch::all(store, table, keys, true).await? {
         let row = Reader { item: &item, table };
         let key = (row.parsed("conversation_id", ConversationId::parse)?, row.seq("seq")?);
         match if_readable(read(table, &item), "an entry to publish")? {
@@ -429,6 +422,11 @@ pub async fn current(store: &Store, keys: impl IntoIterator<Item = (Conversation
         }
     }
     Ok(current)
+}
+
+fn key((conversation, seq): &(ConversationId, Seq)) -> Item {
+    let conversation = ("conversation_id".to_owned(), text(conversation.as_str()));
+    Item::from([conversation, ("seq".to_owned(), number(seq))])
 }
 
 fn query(store: &Store) -> QueryFluentBuilder {

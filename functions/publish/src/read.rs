@@ -53,13 +53,13 @@ pub(crate) async fn of_entries(deps: &Deps, places: &BTreeMap<Key, usize>) -> Re
     with_texts(&mut current, &targets);
     let target_of = |entry: &Entry| {
         let key = target(entry)?;
-        current.entries.get(&key).or_else(|| targets.entries.get(&key)).cloned()
+        current.entries.get(&key).or_else(|| targets.entries.get(&key))
     };
     // A direct conversation: both members, if an entry names them, or one whose row names the other.
     let (mut members, mut rows) = (BTreeMap::<&ConversationId, BTreeSet<UserId>>::new(), BTreeMap::new());
     let direct = current.entries.values().filter(|entry| entry.conversation_id.kind() == ConversationKind::Direct);
     for entry in direct {
-        match pair(entry).or_else(|| target_of(entry).as_ref().and_then(pair)) {
+        match pair(entry).or_else(|| target_of(entry).and_then(pair)) {
             Some(Pair::Both(both)) => drop(members.insert(&entry.conversation_id, both.into())),
             Some(Pair::One(user)) => drop(rows.insert(entry.conversation_id.clone(), user)),
             None => {}

@@ -218,8 +218,8 @@ async fn part_told(
 /// Returns the entries that are new to a subscriber, without those that came from the same connection. Reaction counts
 /// are in the history alone: here the viewer's own reaction is not known.
 fn seen(entries: &[Logged], from: Seq, row: &ChannelRow, watcher: &Watcher) -> Vec<Vec<Message>> {
-    let socket = Origin::Connection(watcher.connection.clone());
-    let is_own = |entry: &Entry| entry.sender_id == watcher.user && entry.origin.as_ref() == Some(&socket);
+    let is_its = |origin: &Origin| matches!(origin, Origin::Connection(id) if *id == watcher.connection);
+    let is_own = |entry: &Entry| entry.sender_id == watcher.user && entry.origin.as_ref().is_some_and(is_its);
     // The entries were read before the row, so the subscriber was a member when they had this content.
     let sight = Sight { first: row.first_seq, ..Sight::WHOLE };
     let mut runs: Vec<Vec<Message>> = vec![vec![]];

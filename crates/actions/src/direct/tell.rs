@@ -8,8 +8,7 @@ use wire::{ConversationId, Member, Refusal, ServerEvent, UserId};
 use crate::Actions;
 use crate::entry::Appended;
 
-/// Sends a new entry to both members, but not to where the request came from. The marks that the entry
-/// moved go with it.
+/// Sends a new entry to both members, but not to where the request came from. The marks that the entry moved go with it.
 pub(crate) async fn tell_appended(
     actions: &Actions,
     appended: &Appended,
