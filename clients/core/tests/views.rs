@@ -538,6 +538,21 @@ fn the_unread_separator_is_shown_although_a_page_of_marks_came_before_the_store(
 }
 
 #[test]
+fn what_is_on_the_screen_is_read_although_its_row_has_not_come() {
+    let mut device = Device::new(MemStore::new(user("alice")));
+    device.connect(&[]);
+    device.open(CHAT, bob(At::Newest));
+    let mut marks = page(1..=2, 2);
+    marks["members"] = json!([{"user_id": "alice", "delivered_seq": 2, "read_seq": 0}]);
+    device.answer("history", &marks);
+    device.answer("history", &page(1..=2, 2));
+    assert_eq!(device.screen().messages.unread, 2);
+    device.turn(vec![Input::ReadAll(with_bob())]);
+    assert_eq!(device.take("read")["seq"], 2);
+    assert_eq!(device.screen().messages.unread, 0);
+}
+
+#[test]
 fn a_new_group_has_one_row_although_the_servers_row_comes_before_the_reply() {
     let mut device = Device::new(MemStore::new(user("alice")));
     device.open(LIST, chats());

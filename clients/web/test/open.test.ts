@@ -106,6 +106,19 @@ it("reads what was on the screen, and counts the rest", async () => {
   await until(view, ({ unread }) => unread === 0);
 });
 
+it("marks as read what is on the screen, although its row has not come", async () => {
+  const client = await start();
+  const view = client.direct("bob").messages();
+  await server.catchUp();
+  const page = { messages: [message(1), message(2)], more: false, last_seq: 2, members };
+  await server.answer("history", page);
+  await server.answer("history", page);
+  await until(view, ({ unread }) => unread === 2);
+  client.direct("bob").readAll();
+  expect(await server.answer("read", { unread: 0 })).toMatchObject({ conversation_id: ID, seq: 2 });
+  await until(view, ({ unread }) => unread === 0);
+});
+
 it("shows after a restart what the last run has kept, without a network", async () => {
   const storage = memoryStorage();
   const first = await start({ storage });

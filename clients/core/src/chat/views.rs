@@ -610,9 +610,14 @@ impl Views {
         }
     }
 
-    /// The user has read everything of a conversation, on the screen or not.
+    /// The user has read everything of a conversation, on the screen or not. The conversation's row may come after its
+    /// messages, so the screen counts too.
     pub(crate) fn read_all(&mut self, id: &ConversationId) {
-        if let Some(seq) = self.chats.as_mut().and_then(|chats| chats.read_all_of(id)) {
+        self.is_changed = true;
+        let listed = self.chats.as_mut().and_then(|chats| chats.read_all_of(id));
+        let open = self.open.values_mut().filter(|open| open.id == *id);
+        let seen = open.filter_map(|open| open.messages.read_all());
+        if let Some(seq) = listed.into_iter().chain(seen).max() {
             self.needs.push(Need::Read(id.clone(), seq));
         }
     }

@@ -367,11 +367,16 @@ export class Views {
     }
   }
 
-  /** The user has read everything of a conversation, on the screen or not. */
+  /**
+   * The user has read everything of a conversation, on the screen or not. The conversation's row may come after its
+   * messages, so the screen counts too.
+   */
   readAll(id: string): void {
     this.#isChanged = true;
-    const seq = this.#chats?.readAllOf(id);
-    if (seq !== undefined) {
+    const open = [...this.#open.values()].filter((open) => open.id === id);
+    const seen = open.map(({ messages }) => messages.readAll() ?? 0);
+    const seq = Math.max(this.#chats?.readAllOf(id) ?? 0, ...seen);
+    if (seq > 0) {
       this.#needs.push({ need: "read", conversation_id: id, seq });
     }
   }
