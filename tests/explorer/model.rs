@@ -79,6 +79,9 @@ struct State {
     /// Writes to the inbox table, as records of the stream, and how many of these are delivered.
     records: Vec<Value>,
     handed_on: usize,
+    /// How many entries `publish` got, and by actor which were deleted when `publish` read them.
+    heard: usize,
+    seen_deleted: BTreeMap<usize, Vec<u64>>,
     /// Moved groups, as records of the heads' stream, and how many of these are delivered.
     moved: Vec<Value>,
     moved_handed_on: usize,
@@ -187,6 +190,7 @@ impl Model for ChatModel {
             cloud.sns.clone_from(sns);
             cloud.s3.clone_from(s3);
             cloud.half_seen.clone_from(half_seen);
+            cloud.published.clear();
         });
         self.0.now.borrow_mut().clone_from(state);
         self.0.uploaded_now();
@@ -212,6 +216,7 @@ impl Model for ChatModel {
                 self.0.received(connection, frame)?;
             }
             Some(call) if call.operation() == "BatchGetItem" => self.0.checks(passed.actor),
+            Some(call) if call.operation() == "SendMessageBatch" => self.0.publishes(passed.actor, call)?,
             Some(call) if call.operation() == "Publish" && passed.status == Some(200) => self.0.rings(passed.actor)?,
             Some(call) if call.writes() && passed.status.is_some() => self.0.look()?,
             _ => {}
@@ -225,6 +230,7 @@ impl Model for ChatModel {
         self.0.keys_are_handed_out_once()?;
         self.0.sealed_conversations_go_on().await?;
         self.0.hand_on_all_heads().await?;
+        self.0.everything_is_published().await?;
         self.0.only_what_is_attached_or_waits_is_kept().await?;
         let half = |step: &Step| step.fault.is_some_and(Fault::shows_half);
         let killed = |step: &Step| matches!(step.fault, Some(Fault::Killed | Fault::Conflict)) || half(step);
@@ -308,6 +314,10 @@ fn keys(user: &str, id: &str, epoch: u64) -> Value {
     json!({ "epoch": epoch, "commit": bytes("commit"), "group_info": bytes("info"), "tree": bytes("tree") })
 }
 
+fn reacting(emoji: &str) -> Value {
+    json!({ "action": "react", "emoji": emoji })
+}
+
 fn pinning(pinned: bool) -> Value {
     json!({ "action": "pin", "pinned": pinned })
 }
@@ -378,6 +388,7 @@ impl Inner {
             }
             Doing::Fuse { from, id, read } => self.fuse(n, (from, id), read).await,
             Doing::Notify(_) => self.hand_on(n).await,
+            Doing::Hear => self.hand_on_entries(n).await,
             Doing::Suspend(user) => self.suspend(n, user).await,
             Doing::Fill(user) => self.fill(user),
             Doing::Ask(user) => self.ask(n, user, &json!({ "action": "ping" })).await.is_some(),
@@ -386,9 +397,7 @@ impl Inner {
                 self.change(n, user, seq, id, json!({ "action": "edit", "body": id })).await
             }
             Doing::Delete { user, seq, id } => self.change(n, user, seq, id, json!({ "action": "delete" })).await,
-            Doing::React { user, seq, id } => {
-                self.change(n, user, seq, id, json!({ "action": "react", "emoji": id })).await
-            }
+            Doing::React { user, seq, id } => self.change(n, user, seq, id, reacting(id)).await,
             Doing::Pin { user, seq, id, pinned } => self.change(n, user, seq, id, pinning(pinned)).await,
             Doing::Create(user, members) => self.entry(n, user, "c1", &creating(members)).await,
             Doing::Channel(user, members) => self.entry(n, user, "c1", &opening(members)).await,
@@ -1134,6 +1143,54 @@ impl Inner {
         let row = state.tables.inbox.iter().find(|row| row["user_id"] == "bob");
         let delivered = row.map_or(0, |row| number(row, "delivered_seq"));
         state.seen_delivered.insert(actor, delivered);
+        let deleted =
+            state.tables.messages.iter().filter(|row| is_deleted(row)).map(|row| number(row, "seq")).collect();
+        // The entries are read before the targets of edits.
+        state.seen_deleted.entry(actor).or_insert(deleted);
+    }
+
+    /// Checks that no event has the text of a message that was deleted before `publish` read it.
+    fn publishes(&self, actor: usize, call: &AwsCall) -> Result<(), String> {
+        let deleted = self.now.borrow().seen_deleted.get(&actor).cloned().unwrap_or_default();
+        for entry in call.body()["Entries"].as_array().into_iter().flatten() {
+            let event: Value = serde_json::from_str(entry["MessageBody"].as_str().unwrap()).unwrap();
+            let message = &event["message"];
+            let of = message.get("target_seq").unwrap_or(&message["seq"]).as_u64().unwrap();
+            ensure!(!deleted.contains(&of) || message["body"] == "", "{event} after its delete was seen");
+        }
+        Ok(())
+    }
+
+    /// Delivers the entries that are not delivered yet. Reports whether nothing must be delivered again.
+    async fn hand_on_entries(&self, n: usize) -> bool {
+        self.now.borrow_mut().seen_deleted.remove(&n);
+        let (rows, heard) = (self.now.borrow().tables.messages.clone(), self.now.borrow().heard);
+        let record = |row: &Value| {
+            let keys = json!({"conversation_id": {"S": row["conversation_id"]}, "seq": {"N": row["seq"].to_string()}});
+            json!({"eventName": "INSERT", "dynamodb": {"Keys": keys, "SequenceNumber": row["seq"].to_string()}})
+        };
+        let batch: Vec<_> = rows.iter().skip(heard).map(record).collect();
+        let done = batch.is_empty() || self.functions(n).publish(batch).await == json!([]);
+        if done {
+            let mut state = self.now.borrow_mut();
+            state.heard = state.heard.max(rows.len());
+        }
+        done
+    }
+
+    /// Checks, after all deliveries, that each entry has an event, in the order of the first ones.
+    async fn everything_is_published(&self) -> Result<(), String> {
+        if !self.scenario.at_once.iter().any(|doing| matches!(doing, Doing::Hear)) {
+            return Ok(());
+        }
+        ensure!(self.hand_on_entries(0).await, "handed on again, a batch still fails");
+        let rows = self.now.borrow().tables.messages.len() as u64;
+        let published = self.gate.with_cloud(|cloud| cloud.published.clone());
+        let ids: Vec<_> = published.iter().map(|entry| entry["MessageDeduplicationId"].as_str().unwrap()).collect();
+        for seq in 1..=rows {
+            ensure!(ids.iter().any(|id| id.ends_with(&format!(":{seq}"))), "{seq} has no event: {ids:?}");
+        }
+        Ok(())
     }
 
     /// Checks that no push is for an entry that was acknowledged before `notify` read the row.

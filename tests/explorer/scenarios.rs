@@ -91,6 +91,8 @@ pub(crate) enum Doing {
     },
     /// The stream's mapping invokes `notify` with the changes of the user's rows since the last time.
     Notify(&'static str),
+    /// The stream's mapping invokes `publish` with the entries since the last time.
+    Hear,
     /// The user creates the group, with these members.
     Create(&'static str, &'static [&'static str]),
     /// The user creates a channel, open to all for joins and posts, with these members.
@@ -247,6 +249,7 @@ impl Doing {
             Self::Commit { .. } | Self::Refer { .. } | Self::Reset { .. } => "commit",
             Self::Seal { .. } => "seal",
             Self::Notify(_) => "notify",
+            Self::Hear => "hear",
             Self::Create(..) | Self::Channel(..) => "create",
             Self::Join(_) => "join",
             Self::Watch(_) => "watch",
@@ -325,8 +328,8 @@ impl Scenario {
 
 use Doing::{
     Ack, Ask, Block, Catch, Channel, Claim, Connect, Create, Disconnect, Drain, Dying, Expire, Fanout, Fetch, Fill,
-    Join, Kick, Look, Moderate, Notify, Offer, Publish, Put, Read, Register, Say, See, Suspend, Sweep, Tell, Unblock,
-    Watch,
+    Hear, Join, Kick, Look, Moderate, Notify, Offer, Publish, Put, Read, Register, Say, See, Suspend, Sweep, Tell,
+    Unblock, Watch,
 };
 
 /// Texts by which the filter judges.
@@ -588,6 +591,10 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ),
     scenario("pin-delete", &[ALICE, BOB, to_bob("a1")], &[pin("bob", 1, "p1", true), delete(1, "d1")]),
     scenario("edit-block", &[ALICE, BOB, to_bob("a1")], &[edit(1, "e1"), Block("bob", "alice")]),
+    // No text of a deleted message goes to the team's own servers by a read after its delete, and each entry goes there.
+    scenario("send-publish-delete", &[ALICE, BOB, to_bob("a1")], &[to_bob("a2"), Hear, delete(1, "d1")]),
+    scenario("edit-publish-edit", &[ALICE, BOB, to_bob("a1"), edit(1, "e1")], &[edit(1, "e2"), Hear]),
+    scenario("publish-publish", &[ALICE, BOB, to_bob("a1"), to_bob("a2")], &[Hear, Hear, delete(2, "d1")]),
     // The note of a push fails for a deleted message, and `notify` sends the dismissal. The delete fails if a
     // push went out after its row was read.
     scenario("notify-delete", &[BOB, PHONE, to_bob("a1")], &[Notify("bob"), delete(1, "d1")]),

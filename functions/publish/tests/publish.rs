@@ -309,6 +309,27 @@ async fn a_step_of_a_replay_that_failed_or_came_twice_loses_nothing_and_ends() {
 }
 
 #[tokio::test]
+async fn a_late_run_of_a_step_does_not_take_the_replay_back() {
+    let bench = Workbench::publishing();
+    let conversation = bench.conversation(150).await;
+    bench.aws.news();
+    replay(&bench, &conversation, 1, 150).await;
+    let [_, records] = bench.aws.news();
+    let (functions, held) = (bench.started(), bench.aws.hold_next("UpdateItem"));
+    let others = async {
+        held.reached().await;
+        assert_eq!(bench.started().publish(records.clone()).await, json!([]));
+        let [_, next] = bench.aws.news();
+        assert_eq!(bench.started().publish(next).await, json!([]));
+        bench.aws.news();
+        held.release();
+    };
+    let (late, ()) = tokio::join!(functions.publish(records.clone()), others);
+    assert_eq!(late, json!([]));
+    assert_eq!(bench.aws.news(), [vec![], Vec::<Value>::new()]);
+}
+
+#[tokio::test]
 async fn a_replay_names_what_is_wrong_with_it() {
     let bench = Workbench::publishing();
     let conversation = bench.conversation(3).await;

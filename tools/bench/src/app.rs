@@ -119,6 +119,15 @@ impl App {
         Cost { invocations: 1, ..Cost::default() }.with(&self.aws.calls())
     }
 
+    /// Runs `publish` on all entries since the last call, as one batch, and returns the cost.
+    pub async fn publish(&self) -> Cost {
+        let [entries, _] = self.aws.with_cloud(Cloud::news);
+        let _ = self.aws.calls();
+        let failed = self.functions.publish(entries).await;
+        assert_eq!(failed, json!([]), "nothing fails here");
+        Cost { invocations: 1, ..Cost::default() }.with(&self.aws.calls())
+    }
+
     /// Runs `fanout` on all groups that changed since the last call, as one batch, and returns the cost.
     pub async fn fanout(&self) -> Cost {
         let batch = json!({ "Records": self.aws.with_cloud(Cloud::heads) });

@@ -15,7 +15,7 @@ use crate::report;
 /// Returns all operations with their costs.
 pub async fn table() -> String {
     // On the heap: all in one are too large for a test's stack.
-    let parts: [Pin<Box<dyn Future<Output = Rows>>>; 17] = [
+    let parts: [Pin<Box<dyn Future<Output = Rows>>>; 18] = [
         Box::pin(sending()),
         Box::pin(limiting()),
         Box::pin(marking()),
@@ -24,6 +24,7 @@ pub async fn table() -> String {
         Box::pin(listing()),
         Box::pin(connecting()),
         Box::pin(ringing()),
+        Box::pin(publishing()),
         Box::pin(grouping()),
         Box::pin(posting()),
         Box::pin(serving()),
@@ -198,6 +199,7 @@ pub(crate) async fn changing() -> Rows {
         ("presence: one user", "alice", json!({"action": "presence", "user_ids": ["bob"]})),
         ("presence: one user, watched", "alice", watch()),
         ("presence: one user, watched already", "alice", watch()),
+        ("pin", "alice", change(&id, 8, "pin", &json!({"pinned": true}))),
     ] {
         let cost = app.cost([(user, frame)]).await;
         if !name.is_empty() {
@@ -320,6 +322,21 @@ async fn ringing() -> Rows {
     let _ = app.notify().await;
     let _ = app.say("alice", "bob", "hi").await;
     rows.push(("notify: push with a badge over 130 conversations", app.notify().await));
+    rows
+}
+
+/// Events to a team's own servers, for full batches.
+async fn publishing() -> Rows {
+    let mut app = App::ringing();
+    let mut rows = Rows::new();
+    for _ in 0..100 {
+        let _ = app.say("alice", "bob", "a message of some forty characters, say").await;
+    }
+    rows.push(("publish: 100 entries of 1 conversation", app.publish().await));
+    for number in 0..100 {
+        let _ = app.say("alice", &format!("peer-{number}"), "a message of some forty characters, say").await;
+    }
+    rows.push(("publish: 100 entries of 100 conversations", app.publish().await));
     rows
 }
 
