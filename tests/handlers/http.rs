@@ -145,3 +145,25 @@ async fn a_service_does_over_http_what_admin_does_as_it_and_nothing_of_an_operat
     let (status, error) = functions.http("alice", None, "services/send", hi("m1")).await;
     assert_eq!((status, &error["error"]["code"]), (403, &json!("forbidden")));
 }
+
+#[tokio::test]
+async fn each_request_of_a_service_looks_at_expiry_suspension_and_size() {
+    let bench = Workbench::default();
+    let functions = bench.started();
+    let mut expired = file_event("http");
+    expired["requestContext"]["routeKey"] = json!("POST /v1/services/{op}");
+    expired["requestContext"]["authorizer"]["lambda"] = json!({"principalId": "@orders", "exp": "1"});
+    (expired["pathParameters"], expired["body"]) = (json!({"op": "send"}), json!(hi("order-1").to_string()));
+    assert_eq!(functions.backend(to_event(expired)).await.status_code, 401);
+    let large = json!({"more": "x".repeat(33 * 1024)});
+    let (status, error) = functions.http("@orders", None, "services/profile", large).await;
+    assert_eq!((status, &error["error"]["code"]), (413, &json!("too_large")));
+    let (status, error) = functions.http("@orders", None, "services/send", json!([])).await;
+    assert_eq!((status, &error["error"]["code"]), (400, &json!("bad_request")));
+    let until = bench.clock.now().plus(Duration::from_hours(1));
+    functions.admin(json!({"op": "suspend", "user_id": "@orders", "until": until})).await;
+    let (status, error) = functions.http("@orders", None, "services/send", hi("order-1")).await;
+    assert_eq!((status, &error["error"]["code"]), (403, &json!("forbidden")));
+    bench.clock.advance(Duration::from_hours(1));
+    assert_eq!(functions.http("@orders", None, "services/send", hi("order-1")).await.0, 200);
+}

@@ -98,7 +98,7 @@ fn with_texts(current: &mut Current, targets: &Current) {
     for key in edits {
         let Some(edit) = current.entries.remove(&key) else { continue };
         let Some(of) = target(&edit) else { continue };
-        if current.unreadable.contains(&of) || targets.unreadable.contains(&of) {
+        if targets.unreadable.contains(&of) {
             current.unreadable.insert(key);
             continue;
         }

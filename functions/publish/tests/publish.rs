@@ -217,6 +217,9 @@ async fn services_notes_and_operators_have_their_members_too() {
 async fn what_no_longer_exists_is_passed_over_and_what_cant_be_read_is_named() {
     let bench = Workbench::publishing();
     let conversation = bench.conversation(3).await;
+    let edit =
+        json!({"action": "edit", "conversation_id": conversation, "seq": 2, "client_msg_id": "e", "body": "new"});
+    bench.ok("alice", edit).await;
     bench.aws.remove_row("MessagesTable", &json!({"conversation_id": {"S": conversation}, "seq": {"N": "1"}}));
     let mut rows = bench.aws.raw_rows("MessagesTable");
     rows.retain(|row| row["seq"]["N"] == "2");
@@ -224,8 +227,11 @@ async fn what_no_longer_exists_is_passed_over_and_what_cant_be_read_is_named() {
     bench.aws.put_rows("MessagesTable", &rows);
     let [records, _] = bench.aws.news();
     assert_eq!(bench.started().publish(records).await, json!([]));
-    assert_eq!(seqs(&bench), ["2", "3"]);
-    assert_eq!(events(&bench)[0]["message"], json!({"conversation_id": conversation, "seq": 2}));
+    assert_eq!(seqs(&bench), ["2", "3", "4"]);
+    // The edit has the text of an entry that can't be read.
+    for (place, seq) in [(0, 2), (2, 4)] {
+        assert_eq!(events(&bench)[place]["message"], json!({"conversation_id": conversation, "seq": seq}));
+    }
 }
 
 #[tokio::test]
@@ -257,6 +263,23 @@ async fn a_report_is_an_event_once() {
     }
     assert_eq!(report["messages"][0]["body"], "hi");
     assert_eq!(bench.aws.published()[1]["MessageGroupId"], conversation);
+}
+
+#[tokio::test]
+async fn a_report_with_ids_has_no_content() {
+    let bench = Workbench::publishing();
+    let mut message = message_to_bob("m1");
+    message["body"] = json!("canary");
+    let conversation = bench.ok("alice", message).await["conversation_id"].clone();
+    let report = json!({
+        "action": "report", "conversation_id": conversation, "seqs": [1], "user_id": "alice", "reason": "spam", "note": "canary",
+    });
+    let report_id = bench.ok("bob", report).await["report_id"].clone();
+    let [_, records] = bench.aws.news();
+    assert_eq!(on_bus(&bench, Content::Ids).publish(records).await, json!([]));
+    let [report] = events(&bench).try_into().unwrap();
+    assert_eq!((&report["id"], &report["seqs"]), (&report_id, &json!([1])));
+    assert!(!report.to_string().contains("canary"), "{report}");
 }
 
 fn month(bench: &Workbench) -> String {

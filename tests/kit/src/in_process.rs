@@ -369,11 +369,16 @@ impl InProcess {
         event["body"] = json!(frame.to_string());
         let event = to_event(event);
         let answer = match path.split_once('/') {
-            Some(_) => Box::pin(backend::handle(&self.backend, event)).await.unwrap(),
+            Some(_) => self.backend(event).await,
             None => self.handle(path, event).await.unwrap(),
         };
         assert_eq!(answer.headers["content-type"], "application/json");
         (answer.status_code, serde_json::from_str(&answer.body.unwrap()).unwrap())
+    }
+
+    /// The reply of `backend` to a request of a service.
+    pub async fn backend(&self, event: InvocationEvent) -> Response {
+        Box::pin(backend::handle(&self.backend, event)).await.unwrap()
     }
 
     /// The answer to a frame of this user's.
