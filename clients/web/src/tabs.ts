@@ -471,10 +471,10 @@ export class Tabs implements Engine {
     const left = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
     // First, so that the leader can tell when this tab is gone.
     this.#request(this.#id, () => {
-      this.#wait();
       this.#look();
       return left;
     });
+    this.#wait();
   }
 
   /** Waits for the lead. */

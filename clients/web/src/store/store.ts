@@ -140,7 +140,10 @@ export class Store {
   saved(): Promise<Saved> {
     return this.#start
       ? Promise.resolve(this.#start.saved)
-      : this.#read(async (transaction) => savedOf(transaction, await conversationsOf(transaction)));
+      : this.#read(async (transaction) => {
+          const [saved, all] = await Promise.all([savedOf(transaction), conversationsOf(transaction)]);
+          return withMarks(saved, all);
+        });
   }
 
   /** Reads what a view needs. */
@@ -163,9 +166,11 @@ export class Store {
         const proofs = found.flatMap((folded) => (folded?.message && folded.proofs) ?? []);
         return { found: "proofs", proofs };
       }
-      const { window, places } = await windowOf(rows, conversation_id, what.side, PAGE);
-      const row = await rows.row(conversation_id);
-      const members = await rows.members(conversation_id);
+      const [{ window, places }, row, members] = await Promise.all([
+        windowOf(rows, conversation_id, what.side, PAGE),
+        rows.row(conversation_id),
+        rows.members(conversation_id),
+      ]);
       return { found: "window", members, window, places, ...(row ? { row } : {}) };
     });
   }
@@ -277,17 +282,24 @@ function listed({ all, drafts }: Listed): Found {
 function take(database: Database, me: string): Promise<Owner> {
   // After a power failure, no other client runs. Until the first lasting turn, no server knows the device's id.
   return database.transaction("write", async (transaction) => {
+    // All reads at once: each that waits for another takes a turn of a page that is busy with its start.
+    const reads = Promise.all([
+      conversationsOf(transaction),
+      savedOf(transaction),
+      draftsOf(transaction),
+      transaction.get("meta", "me"),
+      transaction.get("meta", "device"),
+      ownerOf(transaction),
+    ]);
     // The first reads find damage.
-    const all = await conversationsOf(transaction);
-    const start = { all, saved: await savedOf(transaction, all), drafts: await draftsOf(transaction) };
+    const [all, saved, drafts, owner = me, device, last = 0] = await reads;
+    const start = { all, saved: withMarks(saved, all), drafts };
     listed(start);
-    const owner = (await transaction.get("meta", "me")) ?? me;
     if (owner !== me) {
       throw new PigeonholeError("wrong_user", `the storage has the data of ${owner}, not of ${me}`);
     }
-    const device = await transaction.get("meta", "device");
     const deviceId = typeof device === "string" ? device : uuid();
-    const number = ((await ownerOf(transaction)) ?? 0) + 1;
+    const number = last + 1;
     transaction.put("meta", "me", me);
     transaction.put("meta", "device", deviceId);
     transaction.put("meta", "owner", number);
@@ -325,9 +337,16 @@ async function rescued(database: Database): Promise<Rescued> {
   };
 }
 
-async function savedOf(transaction: Transaction, conversations: [string, ConversationRow][]): Promise<Saved> {
+/** Returns what the session saved, without its marks. */
+async function savedOf(transaction: Transaction): Promise<Saved> {
   const saved = nothingSaved();
-  for (const [, row] of (await transaction.range("outbox")) as [Key, OutboxRow][]) {
+  const [outbox, sealing, caughtUp, listed] = await Promise.all([
+    transaction.range("outbox"),
+    transaction.range("sealing"),
+    transaction.get("meta", "caught_up"),
+    transaction.get("meta", "listed"),
+  ]);
+  for (const [, row] of outbox as [Key, OutboxRow][]) {
     // A request that this version can't read waits for a later one.
     if (!isQueued(row.queued)) {
       continue;
@@ -340,6 +359,12 @@ async function savedOf(transaction: Transaction, conversations: [string, Convers
       saved.refused.push({ queued, code: row.refused } satisfies RefusedRequest);
     }
   }
+  saved.sealing = new Map(sealing as [string, string][]);
+  saved.listed = listed === true;
+  return typeof caughtUp === "string" ? { ...saved, caughtUp } : saved;
+}
+
+function withMarks(saved: Saved, conversations: [string, ConversationRow][]): Saved {
   for (const [id, { held_seq, read_seq }] of conversations) {
     if (held_seq !== undefined) {
       saved.held.set(id, held_seq);
@@ -348,10 +373,7 @@ async function savedOf(transaction: Transaction, conversations: [string, Convers
       saved.reads.set(id, read_seq);
     }
   }
-  saved.sealing = new Map((await transaction.range("sealing")) as [string, string][]);
-  const caughtUp = await transaction.get("meta", "caught_up");
-  saved.listed = (await transaction.get("meta", "listed")) === true;
-  return typeof caughtUp === "string" ? { ...saved, caughtUp } : saved;
+  return saved;
 }
 
 async function fileFor(transaction: Transaction, { queued }: OutboxRow): Promise<Blob | undefined> {
@@ -384,11 +406,18 @@ async function windowOf(
   const { num = 0, floor_seq: floor = 0 } = row ?? {};
   let from = isAfter ? Math.max(side.after_seq + 1, floor) : floor;
   let below = "before_seq" in side && side.before_seq !== undefined ? side.before_seq : Number.POSITIVE_INFINITY;
+  const spans = row?.spans ?? [];
+  // A database reads keys faster than it steps back from the end. The last messages mostly have these.
+  const end = Math.min(below, (spans.at(-1)?.to ?? 0) + 1);
+  let first = isAfter ? from : Math.max(from, end - limit);
   // A row without a message has only changes.
   for (let isLast = !row; !isLast && found.length < limit; ) {
     const wanted = limit - found.length;
-    const range = { ...ofMessages(num, from, below), limit: wanted, isReverse: !isAfter };
-    const page = (await rows.transaction.range("message", range)) as [[number, number], Folded][];
+    const isGuess = first > from;
+    const range = ofMessages(num, first, below);
+    const read = isGuess ? range : { ...range, limit: wanted, isReverse: !isAfter };
+    const all = (await rows.transaction.range("message", read)) as [[number, number], Folded][];
+    const page = isGuess ? all.reverse().slice(0, wanted) : all;
     for (const [[, seq], { message, path }] of page) {
       if (message) {
         found.push(message);
@@ -398,10 +427,11 @@ async function windowOf(
       }
       [from, below] = isAfter ? [seq + 1, below] : [from, seq];
     }
-    isLast = page.length < wanted;
+    isLast = !isGuess && page.length < wanted;
+    first = from;
   }
   const messages = isAfter ? found : found.reverse();
-  return { window: { messages, spans: [...(await rows.spans(id))] }, places };
+  return { window: { messages, spans: [...spans] }, places };
 }
 
 async function conversationsOf(transaction: Transaction): Promise<[id: string, ConversationRow][]> {
