@@ -367,12 +367,11 @@ export class Conversations {
 
   /**
    * Returns the rows that the filter selects, as the successor of the snapshot that the interface has. `now` is a time
-   * of the clock of `event`, for typing, and `at` the time of day in milliseconds, for mutes.
+   * of the clock of `event`, for typing, and `at` the time of day in milliseconds, for mutes. Several lists share `all`.
    */
-  snapshot(before: ListSnapshot, filter: Filter, now: number, at: number): ListSnapshot {
+  snapshot(before: ListSnapshot, filter: Filter, now: number, at: number, all = this.all(now, at)): ListSnapshot {
     const { archived = false, kinds = [], words = "" } = filter;
     const query = queryOf(words);
-    const all = this.#chats.map((chat) => ({ chat, row: chat.row(now, at, this.#me) }));
     const unread = all.reduce((sum, { chat, row }) => sum + (row.isMuted || chat.isGone ? 0 : row.unread), 0);
     const wanted = all.filter(({ chat, row }) => {
       const isOfKind = kinds.length === 0 || kinds.includes(row.kind);
@@ -397,6 +396,11 @@ export class Conversations {
     );
     const isSame = rows === before.rows && unread === before.unread;
     return isSame ? before : { version: before.version + 1, rows, unread, names: before.names };
+  }
+
+  /** Returns each conversation with its row. */
+  all(now: number, at: number): { chat: Chat; row: ChatRow }[] {
+    return this.#chats.map((chat) => ({ chat, row: chat.row(now, at, this.#me) }));
   }
 
   /** Returns the row of a conversation, known by its id or by the other user. */

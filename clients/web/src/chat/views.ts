@@ -502,9 +502,10 @@ export class Views {
     this.#now = now;
     const at = Date.parse(wall);
     const changed: { view: ViewId; shown: Shown }[] = [];
+    const all = this.#isStarted && this.#lists.size > 0 ? chats.all(now, at) : [];
     for (const [view, list] of this.#isStarted ? this.#lists : []) {
       const before = list.shown ?? noRows;
-      let snapshot = chats.snapshot(before, list.filter, now, at);
+      let snapshot = chats.snapshot(before, list.filter, now, at, all);
       const names = this.names.of(snapshot.rows.flatMap(usersOfRow), now, before.names);
       if (names !== snapshot.names) {
         snapshot = { ...snapshot, version: before.version + 1, names };
