@@ -23,6 +23,7 @@ REQUESTS = {
     "Add": ("AddRequest", ["conversation_id", "client_msg_id", "members"]),
     "Remove": ("RemoveRequest", ["conversation_id", "client_msg_id", "user_id"]),
     "Restrict": ("RestrictRequest", ["conversation_id", "client_msg_id", "user_id", "until"]),
+    "Typing": ("TypingEvent", ["text"]),
 }
 LIMITS = ["BODY_BYTES_MAX", "CLIENT_MSG_ID_CHARS_MAX", "FRAME_BYTES_MAX"]
 BANNER = "Generated from docs/contract/frames.schema.json by `just server-types`."
@@ -48,10 +49,10 @@ def request(name):
     schema = SCHEMA["definitions"][of]
     names = [field.removesuffix("?") for field in fields]
     properties = {field: schema["properties"][field] for field in names}
-    if name == "Send":
+    if name in {"Send", "Typing"}:
         properties = {"to": {"$ref": "#/definitions/UserId"}, **properties}
         properties["conversation_id"] = {"$ref": "#/definitions/ConversationId"}
-    required = [field for field in schema["required"] if field in fields]
+    required = ["text"] if name == "Typing" else [field for field in schema["required"] if field in fields]
     return {"description": schema["description"], "type": "object", "properties": properties, "required": required}
 
 

@@ -10,6 +10,7 @@ import type {
   Restrict,
   Send,
   SendResult,
+  Typing,
 } from "./types.ts";
 
 /** A sender that is no user, with an id such as `@orders`. Each method resolves when the server has stored the change. */
@@ -41,6 +42,11 @@ export class Service {
   /** Lets a member only read until a time. The service must be an admin of the group. */
   restrict(member: Restrict): Promise<SendResult> {
     return this.#ask("restrict", member);
+  }
+
+  /** Shows the text that the service is writing, as far as it is, until the service sends it or for 6 s. */
+  async typing(text: Typing): Promise<void> {
+    await this.#ask("typing", text);
   }
 
   /** Changes the profile of a user or a service. */

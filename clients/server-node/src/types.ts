@@ -357,3 +357,11 @@ export interface Restrict {
   /** Until then the member only reads. `null` ends the restriction. */
   until: MutedUntil | null;
 }
+
+/** `user_id` is writing, for a few seconds from now on. */
+export interface Typing {
+  to?: UserId;
+  /** The text so far, of a service alone. Shown until the service's next entry, and not stored. */
+  text: string;
+  conversation_id?: ConversationId;
+}

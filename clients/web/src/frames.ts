@@ -2905,6 +2905,10 @@ export interface ReceiptReadEvent {
 export interface TypingEvent {
   at: Timestamp;
   conversation_id: ConversationId;
+  /**
+   * The text so far, of a service alone. Shown until the service's next entry, and not stored.
+   */
+  text?: string;
   type: "typing";
   user_id: UserId;
 }
@@ -3417,6 +3421,7 @@ export function isTypingEvent(value: unknown): value is TypingEvent {
   return isObject(value) &&
     has(value, isTimestamp, "at") &&
     has(value, isText, "conversation_id", "user_id") &&
+    mayHave(value, isText, "text") &&
     value.type === "typing";
 }
 

@@ -77,6 +77,7 @@ export const TITLE_BYTES_MAX = 192;
 export const TITLE_CHARS_MAX = 64;
 export const TYPING_PAUSE_MS = 4000;
 export const TYPING_SHOWN_MS = 6000;
+export const TYPING_TEXT_BYTES_MAX = 16384;
 export const USER_ID_CHARS_MAX = 128;
 export const WATCHED_MAX = 8;
 export const WATCHERS_MAX = 2000;

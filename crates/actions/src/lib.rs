@@ -23,6 +23,7 @@ mod retry;
 mod sends;
 mod set;
 mod tell;
+mod texts;
 
 use deliver::{Delivered, Fanout};
 use domain::{
@@ -34,7 +35,8 @@ use store::{Store, WarmTable, heads, roster};
 use wire::{
     Attached, Bytes, ClientMsgId, CommitRequest, ConversationId, ConversationKind, DeviceId, Kind, LeaveRequest,
     ProfileChange, ProfileResult, ProfilesRequest, ProfilesResult, ReadResult, Refusal, Rekeyed, ReportRequest,
-    ReportResult, SealedMedia, SendRequest, Seq, ServerEvent, Settings, Target, Timestamp, UserId, WatchResult,
+    ReportResult, SealedMedia, SendRequest, Seq, ServerEvent, Settings, Target, Timestamp, TypingText, UserId,
+    WatchResult,
 };
 
 pub use access::Access;
@@ -50,6 +52,7 @@ pub use profiles::WrittenAt;
 pub use retry::{Attempt, retry};
 pub use sends::SendLimits;
 pub use store::inbox::Mark;
+use texts::Texts;
 
 /// The use cases, and what they work with. Made once per process.
 #[derive(Debug)]
@@ -62,11 +65,13 @@ pub struct Actions {
     pub hook: Option<Hook>,
     /// The repetitions of a mark whose receipts this process has sent.
     repeats: Repeats,
+    /// The conversations in which this process has sent texts of services.
+    texts: Texts,
 }
 
 impl Actions {
     pub fn new(store: Store, fanout: Fanout, limits: SendLimits, clock: Clock) -> Self {
-        Self { store, fanout, limits, clock, hook: None, repeats: Repeats::default() }
+        Self { store, fanout, limits, clock, hook: None, repeats: Repeats::default(), texts: Texts::default() }
     }
 
     /// Opens the connections that the first event needs: to `DynamoDB`, and to API Gateway.
@@ -389,7 +394,32 @@ impl Actions {
                 return Err(Refusal::bad_request("conversation_id", "must not be a channel").into());
             }
         };
-        Ok(tell::typing(self, user, conversation, &others, from).await)
+        Ok(tell::typing(self, user, conversation, &others, (None, from)).await)
+    }
+
+    /// Sends `typing` with the text so far to the other members. Nothing without a conversation, or sooner after the
+    /// last text there than the pause.
+    ///
+    /// # Errors
+    /// A refusal, or a service that failed.
+    pub async fn tell_text(&self, service: &UserId, typed: TypingText) -> Result<Vec<Delivered>, Failure> {
+        let TypingText { target, text } = typed;
+        let conversation = conversation_for(service, &target);
+        if !self.texts.admit(&conversation, self.now()) {
+            return Ok(vec![]);
+        }
+        let others = match (&target, conversation.kind()) {
+            (Target::User(user), _) => direct::told_of_text(&self.store, user, &conversation).await?,
+            // As for `send`: a service names the user.
+            (Target::Conversation(_), ConversationKind::Direct) => return Err(Refusal::NotMember.into()),
+            (Target::Conversation(_), ConversationKind::Group) => {
+                group::told_of_typing(&self.store, service, &conversation, self.now()).await?
+            }
+            (Target::Conversation(_), ConversationKind::Channel) => {
+                return Err(Refusal::bad_request("conversation_id", "must not be a channel").into());
+            }
+        };
+        Ok(tell::typing(self, service, &conversation, &others, (Some(text), None)).await)
     }
 
     /// Sends an event about the user's own affairs to the user's connections but `from`.

@@ -57,10 +57,10 @@ pub(crate) async fn typing(
     user: &UserId,
     conversation: &ConversationId,
     others: &[UserId],
-    from: Option<&Origin>,
+    (text, from): (Option<String>, Option<&Origin>),
 ) -> Vec<Delivered> {
     let now = actions.now();
-    let event = ServerEvent::Typing { conversation_id: conversation.clone(), user_id: user.clone(), at: now };
+    let event = ServerEvent::Typing { conversation_id: conversation.clone(), user_id: user.clone(), at: now, text };
     let to = |user| Delivery { user, event: event.clone(), except: from };
     let deliveries: Vec<Delivery> = others.iter().map(to).collect();
     if deliveries.is_empty() { vec![] } else { actions.fanout.deliver(now, &deliveries).await }

@@ -25,7 +25,7 @@ pub use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent};
 pub use limiter::Limiter;
 pub use log::{logs_as_ours, start_log, subscriber};
 pub use log_key::LogKey;
-pub use service::{OF_SERVICES, act_as_service, service_action};
+pub use service::{OF_SERVICES, ServiceRequest, act_as_service, service_request};
 pub use start::{
     Core, actions_from_env, encryption, group_members_max, kept_for, profiles, reports_kept_for, sealed_reports,
     send_limits,

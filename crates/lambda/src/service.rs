@@ -3,24 +3,48 @@
 use actions::{Actions, Appended, Changed, Writer, added, conversation_for, creation};
 use domain::{Failure, GroupChange};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use wire::{
     AddRequest, ClientMsgId, ConversationId, CreateResult, InvalidId, Kind, Refusal, RemoveRequest, Request,
-    RestrictRequest, SendRequest, ServiceAction, Target, UserId,
+    RestrictRequest, SendRequest, ServiceAction, Target, TypingText, UserId,
 };
 
 use crate::event_line::EventLine;
 
 /// The operations, each with the action that it is.
-pub const OF_SERVICES: [(&str, &str); 5] =
-    [("send", "send"), ("create_group", "create"), ("add", "add"), ("remove", "remove"), ("restrict", "restrict")];
+pub const OF_SERVICES: [(&str, &str); 6] = [
+    ("send", "send"),
+    ("create_group", "create"),
+    ("add", "add"),
+    ("remove", "remove"),
+    ("restrict", "restrict"),
+    (TYPING, TYPING),
+];
+const TYPING: &str = "typing";
+
+/// A request of a service.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ServiceRequest {
+    /// An action that a user has over a socket.
+    Action(Box<ServiceAction>),
+    /// The text that the service is writing.
+    Typing(TypingText),
+}
 
 /// Reads the fields of an operation. Unknown fields are ignored, as over a socket.
 ///
 /// # Errors
 /// `unknown_action` for another operation; else the first field that is wrong.
-pub fn service_action(op: &str, mut request: Value) -> Result<ServiceAction, Refusal> {
+pub fn service_request(op: &str, request: Value) -> Result<ServiceRequest, Refusal> {
     let action = OF_SERVICES.iter().find(|(name, _)| *name == op).ok_or(Refusal::UnknownAction)?.1;
+    if action == TYPING {
+        let fields = request.as_object().ok_or_else(|| Refusal::bad_request("request", "must be an object"))?;
+        return Ok(ServiceRequest::Typing(TypingText::of(fields)?));
+    }
+    Ok(ServiceRequest::Action(Box::new(service_action(action, request)?)))
+}
+
+fn service_action(action: &str, mut request: Value) -> Result<ServiceAction, Refusal> {
     if let Some(key) = request.get("client_msg_id").and_then(Value::as_str) {
         let wrong = |invalid: InvalidId| Refusal::bad_request("client_msg_id", invalid.to_string());
         ClientMsgId::of_service(key).map_err(wrong)?;
@@ -38,9 +62,18 @@ pub fn service_action(op: &str, mut request: Value) -> Result<ServiceAction, Ref
 pub async fn act_as_service(
     actions: &Actions,
     service: &UserId,
-    action: ServiceAction,
+    request: ServiceRequest,
     line: &mut EventLine,
 ) -> Result<Value, Failure> {
+    let action = match request {
+        ServiceRequest::Action(action) => *action,
+        ServiceRequest::Typing(typed) => {
+            line.conversation_id = Some(conversation_for(service, &typed.target));
+            let delivered = actions.tell_text(service, typed).await?;
+            line.frames(delivered.iter().map(|to| to.frames));
+            return Ok(json!({}));
+        }
+    };
     match action {
         ServiceAction::Send(request) => {
             let appended = send(actions, service, request, line).await?;

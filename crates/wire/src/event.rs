@@ -31,7 +31,15 @@ pub enum ServerEvent {
     ReceiptRead(Receipt),
     /// `user_id` is writing, for a few seconds from now on.
     #[serde(rename = "typing")]
-    Typing { conversation_id: ConversationId, user_id: UserId, at: Timestamp },
+    Typing {
+        conversation_id: ConversationId,
+        user_id: UserId,
+        at: Timestamp,
+        /// The text so far, of a service alone. Shown until the service's next entry, and not stored.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::TYPING_TEXT_BYTES_MAX)))]
+        text: Option<String>,
+    },
     /// A user whom this connection watches has come or gone.
     #[serde(rename = "presence")]
     Presence(Presence),

@@ -171,6 +171,8 @@ limits! {
     pub const TYPING_PAUSE_MS: u64 = 4_000;
     /// The time for which a client shows a user as writing.
     pub const TYPING_SHOWN_MS: u64 = 6_000;
+    /// The text of a service that grows, in UTF-8.
+    pub const TYPING_TEXT_BYTES_MAX: usize = 16_384;
     /// The longest time for which a `read` waits for a `send` that takes it, while its user writes.
     pub const READ_WAIT_MS: u64 = 10_000;
     /// Messages in one page of a history.

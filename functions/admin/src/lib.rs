@@ -95,7 +95,7 @@ async fn run(deps: &Deps, op: Op, now: Timestamp, line: &mut EventLine) -> Resul
         }
         Op::Find { .. } => Err(Refusal::bad_request("user_ids", "must be set, or conversation_id instead").into()),
         Op::Repair { conversation_id: Some(group), log, .. } => repair::one(deps, &group, log, line).await,
-        Op::As { service, action } => act_as_service(&deps.actions, &service, *action, line).await,
+        Op::As { service, request } => act_as_service(&deps.actions, &service, request, line).await,
         Op::DeleteMessage { conversation_id, seq } => delete_message(deps, (conversation_id, seq), line).await,
         Op::Profile { user_id, set } => {
             let set = ProfileChange::of(&set)?;

@@ -1,10 +1,10 @@
 //! Requests of an operator.
 
 use actions::LogSoFar;
-use lambda::{OF_SERVICES, service_action};
+use lambda::{OF_SERVICES, ServiceRequest, service_request};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use wire::{ConversationId, Refusal, ReportId, Seq, ServiceAction, Timestamp, UserId};
+use wire::{ConversationId, Refusal, ReportId, Seq, Timestamp, UserId};
 
 /// A request, by its `op`.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
@@ -84,7 +84,7 @@ pub(crate) enum Op {
     #[serde(skip)]
     As {
         service: UserId,
-        action: Box<ServiceAction>,
+        request: ServiceRequest,
     },
 }
 
@@ -145,5 +145,5 @@ const OF_OPERATORS: [&str; 14] = [
 fn of_service(op: &str, request: Value) -> Result<Op, Refusal> {
     let service = request.get("as").and_then(Value::as_str).unwrap_or_default();
     let service = UserId::parse_service(service).map_err(|invalid| Refusal::bad_request("as", invalid.to_string()))?;
-    Ok(Op::As { service, action: Box::new(service_action(op, request)?) })
+    Ok(Op::As { service, request: service_request(op, request)? })
 }

@@ -1,6 +1,8 @@
 //! `admin`, asked by a team's own server: what a service does and has answered, and what an operator deletes.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use testkit::{Workbench, message_to_bob};
 
@@ -44,6 +46,77 @@ async fn a_service_sends_and_is_answered_as_a_user_is() {
     let mut other = send("bob", "m1");
     other["body"] = json!("never");
     assert_eq!(refused(&bench, other).await, "id_reused");
+}
+
+#[tokio::test]
+async fn a_text_that_grows_is_sent_and_not_stored_and_five_in_a_second() {
+    let bench = Workbench::default();
+    bench.connected("bob").await;
+    let started = bench.started();
+    let typing = async |to: &str, text: &str| {
+        let answer = started.admin(json!({"op": "typing", "as": "@orders", "to": to, "text": text})).await;
+        assert_eq!(answer, json!({"result": {}}), "{to}");
+    };
+    let texts = || {
+        let of_typing = |frame: Value| (frame["type"] == "typing").then(|| frame["text"].clone());
+        bench.aws.frames("bob=").into_iter().filter_map(of_typing).collect::<Vec<_>>()
+    };
+    // Without a conversation nothing happens.
+    typing("bob", "Your").await;
+    assert_eq!(texts(), [""; 0]);
+    ok(&bench, send("bob", "m1")).await;
+    let rows = || ["MessagesTable", "InboxTable"].map(|table| bench.aws.rows(table));
+    let before = rows();
+    for (after_ms, text) in [(200, "Your"), (199, "Your or"), (1, "Your order"), (0, "Your order is")] {
+        bench.clock.advance(Duration::from_millis(after_ms));
+        typing("bob", text).await;
+    }
+    assert_eq!(texts(), ["Your", "Your order"]);
+    assert_eq!(rows(), before);
+    bench.clock.advance(Duration::from_millis(200));
+    bench.operations();
+    typing("bob", &"x".repeat(16_384)).await;
+    assert_eq!(bench.operations(), ["GetItem", "Query"]);
+    typing("@shop", "no user").await;
+}
+
+#[tokio::test]
+async fn a_text_that_grows_goes_where_the_service_may_write() {
+    let bench = Workbench::default();
+    bench.connected("bob").await;
+    let create =
+        json!({"op": "create_group", "as": "@orders", "client_msg_id": "g", "title": "42", "members": ["bob"]});
+    let group = ok(&bench, create).await["conversation_id"].clone();
+    let direct = ok(&bench, send("bob", "m1")).await["conversation_id"].clone();
+    let typing = |service: &str, conversation: &Value, text: &str| json!({"op": "typing", "as": service, "conversation_id": conversation, "text": text});
+    assert_eq!(ok(&bench, typing("@orders", &group, "A lamp")).await, json!({}));
+    let frame = bench.aws.frames("bob=").pop().unwrap();
+    assert_eq!((&frame["user_id"], &frame["text"]), (&json!("@orders"), &json!("A lamp")));
+    assert_eq!(ok(&bench, typing("@orders", &json!("gr_nothing"), "A lamp")).await, json!({}));
+    for (request, code) in [
+        (typing("@shop", &group, "A lamp"), "not_member"),
+        (typing("@orders", &direct, "A lamp"), "not_member"),
+        (typing("@orders", &json!("ch_x"), "A lamp"), "bad_request"),
+        (typing("bob", &group, "A lamp"), "bad_request"),
+        (typing("@orders", &group, &"x".repeat(16_385)), "too_large"),
+        (json!({"op": "typing", "as": "@orders", "to": "bob"}), "bad_request"),
+        (json!({"op": "typing", "as": "@orders", "text": "A lamp"}), "bad_request"),
+    ] {
+        assert_eq!(refused(&bench, request).await, code);
+    }
+    assert_eq!(bench.aws.frames("bob=").iter().filter(|frame| frame["type"] == "typing").count(), 1);
+}
+
+#[tokio::test]
+async fn a_users_typing_has_no_text() {
+    let bench = Workbench::default();
+    let conversation = bench.conversation(1).await;
+    bench.connected("bob").await;
+    let frame = json!({"action": "typing", "conversation_id": conversation, "text": "not filtered"});
+    bench.handle("typing", testkit::message("alice", &frame.to_string())).await.unwrap();
+    let frames = bench.aws.frames("bob=");
+    let typing = frames.iter().find(|frame| frame["type"] == "typing").unwrap();
+    assert_eq!(typing.get("text"), None);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use actions::{Actions, SendLimits, WrittenAt};
 use domain::{Failure, Rate};
 use lambda::{
     BadVariable, Diagnostic, EventLine, InvocationEvent, Response, act_as_service, actions_from_env, answer_service,
-    group_members_max, profiles, sdk_config, service_action,
+    group_members_max, profiles, sdk_config, service_request,
 };
 use serde_json::{Value, json};
 use store::{WarmTable, warm_up};
@@ -41,7 +41,7 @@ pub async fn handle(deps: &Deps, event: InvocationEvent) -> Result<Response, Dia
         check_service(service, &request)?;
         match op {
             "profile" => profile(deps, service, &request).await,
-            _ => act_as_service(&deps.actions, service, service_action(op, request)?, line).await,
+            _ => act_as_service(&deps.actions, service, service_request(op, request)?, line).await,
         }
     };
     answer_service(&deps.actions, event, act).await

@@ -217,6 +217,17 @@ fn result_of_members(action: &str) -> Reply {
     }
 }
 
+/// The text that a service is writing.
+fn growing_text() -> ServerEvent {
+    let text = Some("Your order".to_owned());
+    ServerEvent::Typing {
+        conversation_id: conversation_id(),
+        user_id: UserId::parse_service("@orders").expect("it is one"),
+        at: sent_at(),
+        text,
+    }
+}
+
 /// A message that took its sender's read mark along.
 fn with_marks() -> ServerEvent {
     let message = message();
@@ -293,7 +304,7 @@ fn events() -> Vec<Example> {
     let set =
         ConversationSettings { muted_until: Some(None), mute_mentions: None, archived: Some(true), unread: Some(true) };
     let blocked = Settings::User { user_id: bob(), set: UserSettings { blocked: true } };
-    let typing = ServerEvent::Typing { conversation_id: conversation_id(), user_id: bob(), at: sent_at() };
+    let typing = ServerEvent::Typing { conversation_id: conversation_id(), user_id: bob(), at: sent_at(), text: None };
     let events = [
         ("MessagesNewEvent", ServerEvent::messages_new(theirs)),
         ("MessagesNewEvent", ServerEvent::messages_new(own)),
@@ -320,6 +331,7 @@ fn events() -> Vec<Example> {
         ("SettingsEvent", ServerEvent::Settings(blocked)),
         ("ProfileEvent", ServerEvent::Profile(ProfileResult { version: PROFILE_VERSION })),
         ("TypingEvent", typing),
+        ("TypingEvent", growing_text()),
         ("PresenceEvent", ServerEvent::Presence(presence(false))),
         ("KeysLowEvent", ServerEvent::KeysLow { left: 4 }),
         ("ConnectionReplacedEvent", ServerEvent::ConnectionReplaced {}),

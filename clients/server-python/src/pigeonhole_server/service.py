@@ -14,6 +14,7 @@ from pigeonhole_server.types import (
     Restrict,
     Send,
     SendResult,
+    Typing,
 )
 
 
@@ -39,6 +40,10 @@ class Service:
     def restrict(self, **member: Unpack[Restrict]) -> SendResult:
         """Lets a member only read until a time. The service must be an admin of the group."""
         return self._ask("restrict", {**member})
+
+    def typing(self, **text: Unpack[Typing]) -> None:
+        """Shows the text that the service is writing, as far as it is, until the service sends it or for 6 s."""
+        self._ask("typing", {**text})
 
     def profile(self, user_id: str, changes: ProfileChange) -> ProfileResult:
         """Changes the profile of a user or a service."""

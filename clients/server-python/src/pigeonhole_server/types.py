@@ -339,3 +339,10 @@ class Restrict(TypedDict):
     user_id: UserId
     # Until then the member only reads. `null` ends the restriction.
     until: MutedUntil | None
+
+# `user_id` is writing, for a few seconds from now on.
+class Typing(TypedDict):
+    to: NotRequired[UserId]
+    # The text so far, of a service alone. Shown until the service's next entry, and not stored.
+    text: str
+    conversation_id: NotRequired[ConversationId]

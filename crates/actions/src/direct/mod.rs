@@ -6,4 +6,4 @@ mod tell;
 
 pub(crate) use append::{append, check_reach};
 pub(crate) use change::change;
-pub(crate) use tell::{tell_appended, told_of_typing};
+pub(crate) use tell::{tell_appended, told_of_text, told_of_typing};

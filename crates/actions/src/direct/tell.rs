@@ -36,3 +36,14 @@ pub(crate) async fn told_of_typing(
     let row = inbox::get(store, user, conversation).await?.ok_or(Refusal::NotMember)?;
     Ok(row.told_of_typing().others().to_vec())
 }
+
+/// Returns the user who gets the text of a service: no user without a conversation. The row is the user's own, because a
+/// service has none, and no user blocks a service.
+pub(crate) async fn told_of_text(
+    store: &Store,
+    user: &UserId,
+    conversation: &ConversationId,
+) -> Result<Vec<UserId>, Failure> {
+    let row = inbox::get(store, user, conversation).await?;
+    Ok(row.map(|row| row.user_id).into_iter().collect())
+}
