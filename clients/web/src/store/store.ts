@@ -282,7 +282,7 @@ function listed({ all, drafts }: Listed): Found {
 function take(database: Database, me: string): Promise<Owner> {
   // After a power failure, no other client runs. Until the first lasting turn, no server knows the device's id.
   return database.transaction("write", async (transaction) => {
-    // All reads at once: each that waits for another takes a turn of a page that is busy with its start.
+    // Requested together. A page that starts is busy, and answers each request late.
     const reads = Promise.all([
       conversationsOf(transaction),
       savedOf(transaction),
