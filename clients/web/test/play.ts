@@ -389,7 +389,7 @@ class Play {
       const { items, unread, hasOlder: has_older, hasNewer: has_newer, names, pins } = shown.messages;
       const named = Object.fromEntries(names ?? []);
       Object.assign(found, { items: items.map(briefItem), unread, has_older, has_newer, names: named });
-      Object.assign(found, { pins: pins.map(({ seq }) => seq) });
+      Object.assign(found, { pins: pins.map(({ seq, message }) => [seq, message?.body ?? null]) });
     }
     for (const [name, value] of Object.entries(expected)) {
       expect(found[name], name).toEqual(value);

@@ -17,7 +17,7 @@ func expectShown(_ expected: JSON, _ shown: String) throws {
         case "items": view.messages.map { .strings($0.items.map(\.brief)) }
         case "unread": (view.chats?.unread ?? view.messages?.unread).map(JSON.int)
         case "names": .object((view.chats?.names ?? view.messages?.names ?? [:]).mapValues(JSON.string))
-        case "pins": view.messages.map { .array($0.pins.map { .int($0.seq) }) }
+        case "pins": view.messages.map { .array($0.pins.map { .array([.int($0.seq), $0.message.map { .string($0.body) } ?? .null]) }) }
         case "has_older": view.messages.map { .bool($0.hasOlder) }
         case "has_newer": view.messages.map { .bool($0.hasNewer) }
         default: nil

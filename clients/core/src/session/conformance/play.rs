@@ -12,7 +12,7 @@ use super::script::{
     saved, target_of, timing, verb, why_not_opened,
 };
 use crate::chat::tests::conformance::{brief, brief_row};
-use crate::chat::{Shown, ViewId};
+use crate::chat::{Reply, Shown, ViewId};
 use crate::group::Draft;
 use crate::media::{Put, PutEnd, PutNews};
 use crate::saved::{Queued, Saved};
@@ -168,7 +168,10 @@ fn assert_shown(expected: &Value, shown: &Shown, place: &str) {
             ("names", Shown::Messages(screen)) => json!(screen.names),
             ("items", Shown::Messages(screen)) => screen.messages.items.iter().map(|item| brief(item)).collect(),
             ("unread", Shown::Messages(screen)) => json!(screen.messages.unread),
-            ("pins", Shown::Messages(screen)) => screen.messages.pins.iter().map(|pin| json!(pin.seq)).collect(),
+            ("pins", Shown::Messages(screen)) => {
+                let pin = |pin: &Reply| json!([pin.seq, pin.message.as_ref().map(|it| &it.body)]);
+                screen.messages.pins.iter().map(pin).collect()
+            }
             ("has_older", Shown::Messages(screen)) => json!(screen.messages.has_older),
             ("has_newer", Shown::Messages(screen)) => json!(screen.messages.has_newer),
             (other, _) => panic!("the view has no {other}"),

@@ -23,12 +23,14 @@ internal fun assertShown(expected: JsonObject, shown: JsonObject, place: String)
             "items" -> briefs(view.getValue("items")) { brief(itemOf(it)) }
             "unread", "has_older", "has_newer" -> view.getValue(name)
             "names" -> screen[name] ?: JsonObject(emptyMap())
-            "pins" -> JsonArray((view[name] as? JsonArray).orEmpty().map { it.jsonObject.getValue("seq") })
+            "pins" -> JsonArray((view[name] as? JsonArray).orEmpty().map { pin(json.decodeFromJsonElement(it)) })
             else -> fail("$place: the view has no $name")
         }
         assertEquals(value, found, "$place: $name")
     }
 }
+
+private fun pin(pin: Reply) = JsonArray(listOf(JsonPrimitive(pin.seq), JsonPrimitive(pin.message?.body)))
 
 private fun briefs(all: JsonElement, brief: (JsonObject) -> String) =
     JsonArray(all.jsonArray.map { JsonPrimitive(brief(it.jsonObject)) })
