@@ -336,7 +336,7 @@ fn variables_of(binary: &str) -> &'static [&'static str] {
             "EVENTS_TO",
         ],
         "inbox" => &["CONNECTIONS_ENDPOINT", "ENCRYPTION", "SEALED_REPORTS", "REPORT_DAYS", "PROFILES"],
-        "notify" => &["PUSH_GRACE_SECONDS", "FAILURES_URL"],
+        "notify" => &["PUSH_GRACE_SECONDS", "FAILURES_URL", "PROFILES"],
         "ingest" => &["CONNECTIONS_ENDPOINT", "DEAD_LETTERS_URL", "PROFILES"],
         "admin" => &["CONNECTIONS_ENDPOINT", "AUDIT_DAYS", "GROUP_MEMBERS_MAX", "PROFILES", "EVENTS_TO"],
         "backend" => &["CONNECTIONS_ENDPOINT", "GROUP_MEMBERS_MAX", "PROFILES"],

@@ -47,7 +47,7 @@ fn without_a_variable_that_it_needs() {
                 [&tables[..], &["API_ID", "CONNECTIONS_ENDPOINT", "CONNECTIONS_PER_USER_MAX"]].concat()
             }
             "notify" => {
-                let own = ["API_ID", "PUSH_GRACE_SECONDS", "FAILURES_URL", "CONNECTIONS_PER_USER_MAX"];
+                let own = ["API_ID", "PUSH_GRACE_SECONDS", "FAILURES_URL", "CONNECTIONS_PER_USER_MAX", "PROFILES"];
                 [&tables[..], &own].concat()
             }
             "publish" => {

@@ -20,7 +20,7 @@ use aws_sdk_sns::types::MessageAttributeValue;
 use domain::{Failure, ServiceError};
 use wire::{DeviceToken, Refusal};
 
-pub use notification::{COLLAPSE_ID_BYTES_MAX, Notification, Ring};
+pub use notification::{COLLAPSE_ID_BYTES_MAX, Names, Notification, Ring};
 
 /// One attempt at one call.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);

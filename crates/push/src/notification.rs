@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::{Device, LastEntry};
 use serde::Serialize;
 use serde_json::{Value, json};
-use wire::{ConversationId, Kind, Platform, Seq};
+use wire::{ConversationId, Kind, Platform, Seq, Title};
 
 /// A dismissal is of no use to a phone that was off for longer: its app catches up when the user opens it.
 const CLEAR_TTL: Duration = Duration::from_hours(24);
@@ -29,12 +29,22 @@ pub struct Ring {
     pub is_quiet: bool,
 }
 
+/// The names that a preview shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// The name of the last message's sender. `None`: a preview shows the id.
+    pub sender: Option<Title>,
+    /// The title of the group.
+    pub conversation: Option<Title>,
+}
+
 impl Notification {
     /// Notifies the device's user of messages in a conversation. The phone shows `last`, and `badge` if the
     /// device has registered for it.
     pub fn ring(
         conversation: &ConversationId,
         last: &LastEntry,
+        names: &Names,
         Ring { seq, is_quiet }: Ring,
         device: &Device,
         badge: Option<u64>,
@@ -46,9 +56,13 @@ impl Notification {
         // A picture without a caption has nothing to show, as what is deleted.
         let is_shown = last.kind.counts() && !last.deleted && !last.preview.is_empty();
         let preview = from.filter(|_| is_shown).map(|_| last.preview.as_str());
+        let name = from.map(|from| names.sender.as_ref().map_or(from.as_str(), Title::as_str));
+        let title = names.conversation.as_ref().filter(|_| is_told);
         if device.registration.platform == Platform::Fcm {
             let mut data = json!({"type": "message", "conversation_id": conversation, "seq": seq.to_string()});
             put(&mut data, "sender_id", from);
+            put(&mut data, "sender_name", name.filter(|_| names.sender.is_some()));
+            put(&mut data, "conversation_title", title);
             put(&mut data, "preview", preview);
             put(&mut data, "quiet", is_quiet.then_some("true"));
             return Self::fcm(&data, if is_quiet { "normal" } else { "high" }, "message", vec![]);
@@ -58,10 +72,11 @@ impl Notification {
             Some(text) => put(&mut alert, "body", Some(text)),
             None => put(&mut alert, "loc-key", Some("PIGEONHOLE_MESSAGE")),
         }
-        if let Some(from) = from {
+        if let Some(name) = name {
             put(&mut alert, "title-loc-key", Some("PIGEONHOLE_FROM"));
-            put(&mut alert, "title-loc-args", Some([from]));
+            put(&mut alert, "title-loc-args", Some([name]));
         }
+        put(&mut alert, "subtitle", title);
         let mut aps = json!({"alert": alert, "thread-id": conversation, "mutable-content": 1});
         if is_quiet {
             put(&mut aps, "interruption-level", Some("passive"));

@@ -4,11 +4,11 @@
 use domain::{Device, LastEntry};
 use insta::assert_snapshot;
 use proptest::prelude::*;
-use push::{COLLAPSE_ID_BYTES_MAX, Notification, Ring};
+use push::{COLLAPSE_ID_BYTES_MAX, Names, Notification, Ring};
 use serde_json::Value;
-use wire::limits::{CONVERSATION_ID_CHARS_MAX, PREVIEW_CHARS_MAX, USER_ID_CHARS_MAX};
+use wire::limits::{CONVERSATION_ID_CHARS_MAX, PREVIEW_CHARS_MAX, TITLE_CHARS_MAX, USER_ID_CHARS_MAX};
 use wire::{
-    ConversationId, DeviceId, DeviceToken, Kind, MessageId, Platform, Registration, Seq, Timestamp, UserId, When,
+    ConversationId, DeviceId, DeviceToken, Kind, MessageId, Platform, Registration, Seq, Timestamp, Title, UserId, When,
 };
 
 /// What APNs and FCM take.
@@ -64,7 +64,9 @@ fn shown(notification: &Notification, key: &str) -> String {
 
 #[test]
 fn a_ring_has_ids_only() {
-    let ring = |platform| Notification::ring(&conversation(), &last(), loud(42), &device(platform, false), None);
+    let ring = |platform| {
+        Notification::ring(&conversation(), &last(), &Names::default(), loud(42), &device(platform, false), None)
+    };
     assert_snapshot!(shown(&ring(Platform::Apns), "APNS"), @r#"
     {"aps":{"alert":{"loc-key":"PIGEONHOLE_MESSAGE"},"mutable-content":1,"sound":"default","thread-id":"dm_x"},"pigeonhole":{"conversation_id":"dm_x","seq":42,"type":"message"}}
     APNS.PUSH_TYPE=alert APNS.PRIORITY=10 APNS.COLLAPSE_ID=dm_x
@@ -80,7 +82,7 @@ fn a_ring_has_ids_only() {
 fn a_preview_says_who_and_what() {
     let mut last = last();
     let ring = |last: &LastEntry, platform| {
-        Notification::ring(&conversation(), last, loud(42), &device(platform, true), Some(3))
+        Notification::ring(&conversation(), last, &Names::default(), loud(42), &device(platform, true), Some(3))
     };
     assert_snapshot!(shown(&ring(&last, Platform::Apns), "APNS"), @r#"
     {"aps":{"alert":{"body":"hi","title-loc-args":["bob"],"title-loc-key":"PIGEONHOLE_FROM"},"badge":3,"mutable-content":1,"sound":"default","thread-id":"dm_x"},"pigeonhole":{"conversation_id":"dm_x","sender_id":"bob","seq":42,"type":"message"}}
@@ -96,7 +98,8 @@ fn a_preview_says_who_and_what() {
     last.kind = Kind::Sealed;
     for platform in [Platform::Apns, Platform::Fcm] {
         let key = if platform == Platform::Fcm { "GCM" } else { "APNS" };
-        let without = Notification::ring(&conversation(), &last, loud(42), &device(platform, false), Some(3));
+        let without =
+            Notification::ring(&conversation(), &last, &Names::default(), loud(42), &device(platform, false), Some(3));
         assert_eq!(shown(&ring(&last, platform), key), shown(&without, key), "ids only");
     }
     last.kind = Kind::Text;
@@ -106,9 +109,29 @@ fn a_preview_says_who_and_what() {
 }
 
 #[test]
+fn a_preview_has_names_where_there_are_some() {
+    let title = |text| Title::parse(text).unwrap();
+    let names = Names { sender: Some(title("Bob B.")), conversation: Some(title("Trip")) };
+    let ring = |preview, platform| {
+        Notification::ring(&conversation(), &last(), &names, loud(42), &device(platform, preview), None)
+    };
+    assert_snapshot!(shown(&ring(true, Platform::Apns), "APNS"), @r#"
+    {"aps":{"alert":{"body":"hi","subtitle":"Trip","title-loc-args":["Bob B."],"title-loc-key":"PIGEONHOLE_FROM"},"mutable-content":1,"sound":"default","thread-id":"dm_x"},"pigeonhole":{"conversation_id":"dm_x","sender_id":"bob","seq":42,"type":"message"}}
+    APNS.PUSH_TYPE=alert APNS.PRIORITY=10 APNS.COLLAPSE_ID=dm_x
+    "#);
+    assert_snapshot!(shown(&ring(true, Platform::Fcm), "GCM"), @r#"{"fcmV1Message":{"message":{"android":{"collapse_key":"message","priority":"high"},"data":{"conversation_id":"dm_x","conversation_title":"Trip","preview":"hi","sender_id":"bob","sender_name":"Bob B.","seq":"42","type":"message"}},"validate_only":false}}"#);
+    for (platform, key) in [(Platform::Apns, "APNS"), (Platform::Fcm, "GCM")] {
+        let without = shown(&ring(false, platform), key);
+        assert!(!without.contains("Bob") && !without.contains("Trip"), "{without}");
+    }
+}
+
+#[test]
 fn what_is_no_news_makes_no_sound() {
     let quiet = Ring { seq: seq(42), is_quiet: true };
-    let ring = |platform| Notification::ring(&conversation(), &last(), quiet, &device(platform, true), Some(3));
+    let ring = |platform| {
+        Notification::ring(&conversation(), &last(), &Names::default(), quiet, &device(platform, true), Some(3))
+    };
     assert_snapshot!(shown(&ring(Platform::Apns), "APNS"), @r#"
     {"aps":{"alert":{"body":"hi","title-loc-args":["bob"],"title-loc-key":"PIGEONHOLE_FROM"},"badge":3,"interruption-level":"passive","mutable-content":1,"thread-id":"dm_x"},"pigeonhole":{"conversation_id":"dm_x","quiet":true,"sender_id":"bob","seq":42,"type":"message"}}
     APNS.PUSH_TYPE=alert APNS.PRIORITY=5 APNS.COLLAPSE_ID=dm_x
@@ -142,7 +165,7 @@ fn a_clear_is_silent() {
 #[test]
 fn a_conversation_with_a_long_id_replaces_nothing() {
     let long = ConversationId::parse(&"x".repeat(COLLAPSE_ID_BYTES_MAX + 1)).unwrap();
-    let ring = Notification::ring(&long, &last(), loud(1), &device(Platform::Apns, false), None);
+    let ring = Notification::ring(&long, &last(), &Names::default(), loud(1), &device(Platform::Apns, false), None);
     assert!(!ring.attributes.iter().any(|(name, _)| name.ends_with("COLLAPSE_ID")));
 }
 
@@ -151,6 +174,7 @@ proptest! {
     fn the_longest_fits_and_fcm_gets_text(
         preview in proptest::collection::vec(any::<char>(), PREVIEW_CHARS_MAX),
         id in "[!-~]{128}",
+        name in proptest::collection::vec(any::<char>(), 0..=TITLE_CHARS_MAX),
         platform in prop::sample::select(vec![Platform::Apns, Platform::ApnsSandbox, Platform::Fcm]),
     ) {
         assert_eq!((CONVERSATION_ID_CHARS_MAX, USER_ID_CHARS_MAX), (128, 128));
@@ -159,7 +183,10 @@ proptest! {
         let shown = LastEntry { sender_id, preview: preview.into_iter().collect(), ..last() };
         let last = seq((1 << 53) - 1);
         let device = device(platform, true);
-        let ring = Notification::ring(&conversation, &shown, Ring { seq: last, is_quiet: true }, &device, Some(u64::MAX));
+        let name = Title::parse(&name.into_iter().collect::<String>()).ok();
+        let names = Names { sender: name.clone(), conversation: name };
+        let ring = Ring { seq: last, is_quiet: true };
+        let ring = Notification::ring(&conversation, &shown, &names, ring, &device, Some(u64::MAX));
         let clear = Notification::clear(&conversation, last, &device, Some(u64::MAX));
         for notification in [ring, clear] {
             let message: Value = serde_json::from_str(&notification.message).unwrap();

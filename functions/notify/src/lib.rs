@@ -8,6 +8,7 @@
 mod jobs;
 mod later;
 mod member;
+mod names;
 mod outcome;
 mod phones;
 mod rows;
@@ -15,12 +16,13 @@ mod tally;
 
 use std::time::Duration;
 
-use domain::Membership;
+use domain::{Membership, Profiles};
 use futures_util::{FutureExt as _, StreamExt as _, stream as futures};
 use jobs::{Job, jobs};
-use lambda::{BadVariable, BatchResponse, Clock, Diagnostic, EventLine, LambdaEvent, count, env, sdk_config};
+use lambda::{BadVariable, BatchResponse, Clock, Diagnostic, EventLine, LambdaEvent, count, env, profiles, sdk_config};
 use later::leave;
 use member::settle;
+use names::Names;
 use outcome::{Cause, Done};
 use phones::Badges;
 use push::Phones;
@@ -46,6 +48,8 @@ pub struct Deps {
     pub failures: Failures,
     /// Time in which a connected user must acknowledge a message.
     pub grace: Duration,
+    /// Users have names.
+    pub has_profiles: bool,
     pub clock: Clock,
 }
 
@@ -58,7 +62,8 @@ pub async fn start() -> Result<Deps, BadVariable> {
     let store = Store::from_env(&sdk, env, count("CONNECTIONS_PER_USER_MAX")?)?;
     let grace = Duration::from_secs(u64::try_from(count("PUSH_GRACE_SECONDS")?).unwrap_or(u64::MAX));
     let failures = Failures::from_sdk(&sdk, env("FAILURES_URL")?);
-    Ok(Deps { store, phones: Phones::from_sdk(&sdk), failures, grace, clock: Clock::system() })
+    let has_profiles = profiles()? != Profiles::Off;
+    Ok(Deps { store, phones: Phones::from_sdk(&sdk), failures, grace, has_profiles, clock: Clock::system() })
 }
 
 /// Handles one batch of the stream, or of failed events for another try.
@@ -93,7 +98,8 @@ async fn ring(deps: &Deps, jobs: Vec<Job>, until: Instant, tally: &mut Tally) {
     };
     let ringing = jobs.iter().filter(|job| job.ring.is_some()).map(|job| job.member.clone());
     let badges = &Badges::of(ringing.collect());
-    let work = jobs.into_iter().map(|job| one(deps, badges, until, rows.take(&job.member), job).boxed_local());
+    let names = &Names::default();
+    let work = jobs.into_iter().map(|job| one(deps, badges, names, until, rows.take(&job.member), job).boxed_local());
     let work: Vec<_> = work.collect();
     let mut work = futures::iter(work).buffer_unordered(AT_ONCE_MAX);
     while let Some(end) = work.next().await {
@@ -114,12 +120,19 @@ enum End {
     Failed(usize, Cause),
 }
 
-async fn one(deps: &Deps, badges: &Badges, until: Instant, row: Result<Option<Membership>, Cause>, job: Job) -> End {
+async fn one(
+    deps: &Deps,
+    badges: &Badges,
+    names: &Names,
+    until: Instant,
+    row: Result<Option<Membership>, Cause>,
+    job: Job,
+) -> End {
     let now = Instant::now();
     if now >= until {
         return End::Failed(job.index, "the time of the batch is over".into());
     }
-    let done = async { settle(deps, badges, &job, row?.as_ref()).await };
+    let done = async { settle(deps, badges, names, &job, row?.as_ref()).await };
     let done = timeout_at(now + MEMBER_TIMEOUT, done).await.unwrap_or_else(|elapsed| Err(elapsed.into()));
     let cause = match done {
         Ok(done) => return End::Done(done),

@@ -16,6 +16,7 @@ use wire::{Message, Registration, Seq, Timestamp, UserId, When};
 use crate::Deps;
 use crate::jobs::{Job, Refresh};
 use crate::later::{in_turn, look_again};
+use crate::names::Names;
 use crate::outcome::{Cause, Done, Rang, Sent};
 use crate::phones::{Badges, publish};
 use crate::rows::many;
@@ -26,7 +27,13 @@ const LOUD_MAX: Duration = Duration::from_hours(1);
 const MARKS_MAX: u32 = 3;
 
 /// Carries out the parts of the job that the row still requires.
-pub(crate) async fn settle(deps: &Deps, badges: &Badges, job: &Job, row: Option<&Membership>) -> Result<Done, Cause> {
+pub(crate) async fn settle(
+    deps: &Deps,
+    badges: &Badges,
+    names: &Names,
+    job: &Job,
+    row: Option<&Membership>,
+) -> Result<Done, Cause> {
     let mut done = Done::default();
     let due = job.ring.map(|said| (said, due(row, said.seq, deps.clock.now())));
     done.ring = due.map(|(_, rang)| rang);
@@ -41,7 +48,7 @@ pub(crate) async fn settle(deps: &Deps, badges: &Badges, job: &Job, row: Option<
         done.ring = done.ring.map(|rang| if rang == Rang::Yes { Rang::NoDevice } else { rang });
         return Ok(done);
     };
-    let at = Place { deps, badges, home: &home };
+    let at = Place { deps, badges, names, home: &home };
     if let Some(seq) = job.clear {
         at.clear(job, row, seq, &mut done).await?;
     }
@@ -96,6 +103,7 @@ impl Home {
 struct Place<'a> {
     deps: &'a Deps,
     badges: &'a Badges,
+    names: &'a Names,
     home: &'a Home,
 }
 
@@ -138,8 +146,8 @@ impl Place<'_> {
     async fn ring_with(&self, row: &Membership, message: &Entry, to: &[&Device]) -> Result<Sent, Cause> {
         let shown = entry_of(row, message);
         let ring = Ring { seq: message.place.seq, is_quiet: true };
-        let notification =
-            |device: &Device, badge| Some(Notification::ring(&row.conversation_id, &shown, ring, device, badge));
+        let (id, names) = (&row.conversation_id, self.names.of(self.deps, row, &shown, to).await);
+        let notification = |device: &Device, badge| Some(Notification::ring(id, &shown, &names, ring, device, badge));
         publish(self.deps, self.badges, &row.user_id, to, notification).await
     }
 
@@ -189,8 +197,8 @@ impl Place<'_> {
         }
         let ring = Ring { seq: row.rings_up_to(said.seq), is_quiet: now.since(said.at) >= LOUD_MAX };
         let shown = self.line(row, ring.seq, &wanted).await?;
-        let notification =
-            |device: &Device, badge| Some(Notification::ring(&row.conversation_id, &shown, ring, device, badge));
+        let (id, names) = (&row.conversation_id, self.names.of(self.deps, row, &shown, &wanted).await);
+        let notification = |device: &Device, badge| Some(Notification::ring(id, &shown, &names, ring, device, badge));
         let sent = publish(self.deps, self.badges, &row.user_id, &wanted, notification).await?;
         let is_rung = sent.accepted > 0;
         done.pushed += sent;

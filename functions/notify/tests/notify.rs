@@ -96,6 +96,37 @@ async fn of_a_conversation_the_newest_of_a_batch_rings() {
 }
 
 #[tokio::test]
+async fn a_preview_names_who_wrote_and_the_group_with_two_reads_for_a_batch() {
+    let bench = bench_with_phone("aa01", json!({"preview": true})).await;
+    bench.register("carol", "aa02", json!({"preview": true})).await;
+    bench.ok("alice", json!({"action": "profile", "set": {"name": "Alice A."}})).await;
+    let create = json!({"action": "create", "client_msg_id": "g", "title": "Trip", "members": ["bob", "carol"]});
+    let group = bench.ok("alice", create).await["conversation_id"].take();
+    let say = |id: &str| json!({"action": "send", "conversation_id": group, "client_msg_id": id, "kind": "text", "body": "tickets?"});
+    bench.ok("alice", say("m1")).await;
+    bench.aws.clear();
+    bench.notify().await;
+    let called = bench.aws.operations();
+    let names = |call: &&String| ["BatchGetItem", "GetItem"].contains(&call.as_str());
+    // The rows of both, then the name and the title; each reads the message.
+    assert_eq!(called.iter().filter(names).count(), 1 + 2 + 2, "{called:?}");
+    let alert = json!({"title-loc-key": "PIGEONHOLE_FROM", "title-loc-args": ["Alice A."], "subtitle": "Trip",
+        "body": "tickets?"});
+    let alerts = || -> Vec<Value> {
+        bench.aws.with_sns(|sns| sns.pushes().iter().map(|push| push.payload["aps"]["alert"].clone()).collect())
+    };
+    assert_eq!(alerts(), [alert.clone(), alert]);
+
+    // Without the names, who wrote is an id: a push is not late for a name.
+    bench.ok("alice", say("m2")).await;
+    let is_of_names = |call: &testkit::AwsCall| call.body().to_string().contains("ConversationsTable");
+    bench.aws.fail_if(move |call| is_of_names(call).then_some(Fault::Status(400)));
+    bench.notify().await;
+    let alert = json!({"title-loc-key": "PIGEONHOLE_FROM", "title-loc-args": ["alice"], "body": "tickets?"});
+    assert_eq!(alerts()[2..], [alert.clone(), alert]);
+}
+
+#[tokio::test]
 async fn who_took_it_or_read_it_is_not_rung() {
     for action in ["ack", "read"] {
         let bench = bench_with_phone("aa01", json!({})).await;

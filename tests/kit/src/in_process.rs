@@ -146,6 +146,7 @@ impl InProcess {
             phones: self.phones.clone(),
             failures: Failures::new(sqs.clone(), "http://sqs.test/failures"),
             grace: self.limits.push_grace,
+            has_profiles: self.limits.profiles != Profiles::Off,
             clock: clock_of(&self.clock),
         });
         self.media.failures = Failures::new(sqs.clone(), "http://sqs.test/failures");
