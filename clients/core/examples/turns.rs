@@ -448,7 +448,10 @@ impl Play {
                 self.step("typing", json!({"conversation_id": conversation, "user_id": user, "now": self.now}));
                 let (conversation_id, user_id) = (ConversationId::parse(conversation), UserId::parse(user));
                 let (conversation_id, user_id) = (conversation_id.unwrap(), user_id.unwrap());
-                list.event(&Event::Typing { conversation_id, user_id, at: Timestamp::default() }, moment(self.now));
+                list.event(
+                    &Event::Typing { conversation_id, user_id, at: Timestamp::default(), text: None },
+                    moment(self.now),
+                );
             }
             10 => {
                 let key = list.direct(&UserId::parse("bob").unwrap());

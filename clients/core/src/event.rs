@@ -54,6 +54,8 @@ pub enum Event {
         user_id: UserId,
         /// When the server heard of it.
         at: Timestamp,
+        /// The text so far, of a service alone.
+        text: Option<String>,
     },
     /// A user whom the app watches with `Client::watch_presence` has come or gone. Also comes when the client renews the
     /// watch, then perhaps without a change.

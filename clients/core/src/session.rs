@@ -250,8 +250,8 @@ impl Core {
             ServerEvent::ReceiptDelivered(receipt) => self.receipt(ReceiptKind::Delivered, receipt),
             ServerEvent::ReceiptRead(receipt) => self.receipt(ReceiptKind::Read, receipt),
             ServerEvent::Settings(settings) => self.settings(settings),
-            ServerEvent::Typing { conversation_id, user_id, at, .. } => {
-                self.tell(Event::Typing { conversation_id, user_id, at });
+            ServerEvent::Typing { conversation_id, user_id, at, text } => {
+                self.tell(Event::Typing { conversation_id, user_id, at, text });
             }
             ServerEvent::Presence(presence) => self.tell(Event::PresenceChanged(presence)),
             ServerEvent::Profile(_) => self.views.own_name_changed(),

@@ -199,11 +199,13 @@ impl Unsent {
 }
 
 /// A user who is typing.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Writing {
     until: Moment,
     /// The last `seq` of the conversation when the event came.
     last_seq: Seq,
+    /// The text so far, of a service.
+    text: Option<String>,
 }
 
 /// The fields of a row of the chat list, or of the list of channels.
@@ -498,11 +500,12 @@ impl Timeline {
         self.unsent.retain(|unsent| !unsent.is(client_msg_id));
     }
 
-    /// Records that a member is typing now, from [`Event::Typing`](crate::Event::Typing).
-    pub fn typing(&mut self, user_id: &UserId, now: Moment) {
+    /// Records that a member is typing now, or a service this text, from [`Event::Typing`](crate::Event::Typing).
+    pub fn typing(&mut self, user_id: &UserId, text: Option<&str>, now: Moment) {
         if *user_id != self.user_id {
             let until = now + Duration::from_millis(TYPING_SHOWN_MS);
-            self.writing.insert(user_id.clone(), Writing { until, last_seq: self.last_seq });
+            self.writing
+                .insert(user_id.clone(), Writing { until, last_seq: self.last_seq, text: text.map(str::to_owned) });
         }
     }
 
@@ -719,6 +722,12 @@ impl Timeline {
     /// Returns the other users who are typing now, in the order of their ids.
     pub fn writing(&self, now: Moment) -> Vec<&UserId> {
         self.writing.iter().filter(|(_, writing)| now < writing.until).map(|(user_id, _)| user_id).collect()
+    }
+
+    /// Returns the texts that services are writing now, as far as they are.
+    pub fn texts(&self, now: Moment) -> BTreeMap<&UserId, &str> {
+        let current = self.writing.iter().filter(|(_, writing)| now < writing.until);
+        current.filter_map(|(user_id, writing)| Some((user_id, writing.text.as_deref()?))).collect()
     }
 
     /// Returns when the next of them no longer is.

@@ -17,8 +17,8 @@ pub(crate) fn written(event: &Event) -> Value {
         Event::SettingsChanged(settings) => json!({"settings": settings}),
         Event::StorageSetAside(path) => json!({"set_aside": {"path": path}}),
         Event::State(state) => json!({"state": state_of(state)}),
-        Event::Typing { conversation_id, user_id, at } => {
-            json!({"typing": {"conversation_id": conversation_id, "user_id": user_id, "at": at}})
+        Event::Typing { conversation_id, user_id, at, text } => {
+            json!({"typing": {"conversation_id": conversation_id, "user_id": user_id, "at": at, "text": text}})
         }
         Event::PresenceChanged(presence) => json!({"presence": presence}),
         Event::Uploading { client_msg_id, done, bytes } => {

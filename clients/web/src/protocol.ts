@@ -389,7 +389,7 @@ export type ReceiptKind = "delivered" | "read";
 /** How far a member has come, and when. */
 export type Receipt = Omit<ReceiptReadEvent, "type">;
 
-/** A user who is typing, the conversation, and the time. */
+/** A user who is typing, the conversation, the time, and the text so far of a service. */
 export type Typing = Omit<TypingEvent, "type">;
 
 /** A frame from the server. `gateway`: it has no `type`, so it is from API Gateway itself. */
@@ -436,8 +436,8 @@ export function parseFrame(text: string): Incoming {
     return { is: "receipt", kind, receipt: { conversation_id, user_id, seq, at } };
   }
   if (isTypingEvent(frame)) {
-    const { conversation_id, user_id, at } = frame;
-    return { is: "typing", typing: { conversation_id, user_id, at } };
+    const { conversation_id, user_id, at, text } = frame;
+    return { is: "typing", typing: { conversation_id, user_id, at, ...(text === undefined ? {} : { text }) } };
   }
   if (isPresenceEvent(frame)) {
     const { user_id, online, last_seen_at } = frame;

@@ -109,6 +109,8 @@ interface Writing {
   until: number;
   /** The last `seq` of the conversation when the event came. */
   lastSeq: number;
+  /** The text so far, of a service. */
+  text: string | undefined;
 }
 
 /** The place of the unread separator: before the first message of others above this mark. */
@@ -264,10 +266,10 @@ export class Timeline {
     );
   }
 
-  /** Records that a user is typing, by a clock of the app, in milliseconds. */
-  typing(userId: string, now: number): void {
+  /** Records that a user is typing, or a service a text, by a clock of the app, in milliseconds. */
+  typing(userId: string, now: number, text?: string): void {
     if (userId !== this.#userId) {
-      this.#writing.set(userId, { until: now + limits.TYPING_SHOWN_MS, lastSeq: this.#lastSeq });
+      this.#writing.set(userId, { until: now + limits.TYPING_SHOWN_MS, lastSeq: this.#lastSeq, text });
     }
   }
 
@@ -492,6 +494,12 @@ export class Timeline {
   writing(now: number): string[] {
     const writing = [...this.#writing].filter(([, { until }]) => now < until);
     return writing.map(([userId]) => userId).sort();
+  }
+
+  /** Returns the texts that services are writing now, as far as they are, by the service's id. */
+  texts(now: number): Record<string, string> {
+    const texts = this.writing(now).map((userId) => [userId, this.#writing.get(userId)?.text]);
+    return Object.fromEntries(texts.filter(([, text]) => text !== undefined));
   }
 
   /** Returns when the next of them no longer is; infinity if there is none. @internal */

@@ -54,7 +54,7 @@ function happen(timeline: Timeline, step: Step): void {
       timeline.channel(row);
     },
     reacted: (change) => timeline.reacted(queuedOf({ conversation_id: "dm_ab", ...change }) as ReactedEvent),
-    typing: ({ user_id, now }) => timeline.typing(user_id, now),
+    typing: ({ user_id, now, text }) => timeline.typing(user_id, now, text),
     open: () => timeline.open(),
     close: () => timeline.close(),
   };
@@ -75,6 +75,7 @@ function seen(timeline: Timeline, expected: Step): Json {
     readers: () => ({ seq: expected.readers.seq, ...timeline.readers(expected.readers.seq) }),
     read_up_to: () => timeline.readUpTo() ?? null,
     writing: () => ({ now: expected.writing.now, users: timeline.writing(expected.writing.now) }),
+    texts: () => ({ now: expected.texts.now, by: timeline.texts(expected.texts.now) }),
   };
   return Object.fromEntries(
     Object.keys(expected).map((name) => [name, (all[name] ?? fail(`a timeline has no ${name}`))()]),

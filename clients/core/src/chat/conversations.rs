@@ -170,9 +170,9 @@ impl Conversations {
             }
             Event::ConversationChanged(row) => self.row(row),
             Event::SettingsChanged(settings) => self.settings(settings),
-            Event::Typing { conversation_id, user_id, .. } => {
+            Event::Typing { conversation_id, user_id, text, .. } => {
                 if let Some(chat) = self.found(conversation_id) {
-                    chat.timeline.typing(user_id, now);
+                    chat.timeline.typing(user_id, text.as_deref(), now);
                     chat.is_there(user_id);
                 }
             }
@@ -591,6 +591,7 @@ impl Chat {
             is_blocked: self.is_blocked,
             draft: self.draft.clone(),
             typing: self.timeline.writing(now).into_iter().cloned().collect(),
+            texts: self.timeline.texts(now).into_iter().map(|(id, text)| (id.clone(), text.to_owned())).collect(),
             presence: self.presence.clone(),
             lock: self.lock,
         }

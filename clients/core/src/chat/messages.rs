@@ -126,8 +126,8 @@ impl Messages {
                 self.timeline.receipt(*kind, &receipt.user_id, receipt.seq);
             }
             Event::ConversationChanged(row) if row.conversation_id == self.conversation_id => self.timeline.row(row),
-            Event::Typing { conversation_id, user_id, .. } if *conversation_id == self.conversation_id => {
-                self.timeline.typing(user_id, now);
+            Event::Typing { conversation_id, user_id, text, .. } if *conversation_id == self.conversation_id => {
+                self.timeline.typing(user_id, text.as_deref(), now);
             }
             Event::Uploading { client_msg_id, done, .. } => self.timeline.uploading(client_msg_id, *done),
             Event::Reacted { queued } if self.is_here(queued) => self.timeline.reacted(queued),

@@ -1,5 +1,7 @@
 //! The rows of the chat list.
 
+use std::collections::BTreeMap;
+
 use pigeonhole_sealing::Lock;
 use serde::Serialize;
 use wire::{ConversationId, ConversationKind, Kind, MutedUntil, Presence, Role, Seq, System, Timestamp, UserId};
@@ -59,6 +61,9 @@ pub struct ChatRow {
     pub draft: Option<Draft>,
     /// The other users who are typing, in the order of their ids.
     pub typing: Vec<UserId>,
+    /// The texts that services are writing, as far as they are.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub texts: BTreeMap<UserId, String>,
     /// Whether the peer is online, if the app has requested it.
     pub presence: Option<Presence>,
     /// Whether the conversation or the group is encrypted.

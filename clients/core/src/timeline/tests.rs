@@ -44,7 +44,7 @@ fn happen(timeline: &mut Timeline, step: &Value, start: Moment) {
             check::<ReceiptsResult>(what);
             timeline.receipts(&read(what));
         }
-        "typing" => timeline.typing(&read(&what["user_id"]), start + millis(&what["now"])),
+        "typing" => timeline.typing(&read(&what["user_id"]), what["text"].as_str(), start + millis(&what["now"])),
         "uploading" => timeline.uploading(&read(&what["client_msg_id"]), read(&what["done"])),
         "failed" => timeline.failed(&read(&what["client_msg_id"]), read::<String>(&what["code"])),
         "dismiss" => timeline.dismiss(&read(what)),
@@ -92,6 +92,10 @@ fn expect(timeline: &Timeline, expected: &Value, start: Moment, place: &str) {
             "writing" => {
                 let now = &expected["now"];
                 json!({"now": now, "users": timeline.writing(start + millis(now))})
+            }
+            "texts" => {
+                let now = &expected["now"];
+                json!({"now": now, "by": timeline.texts(start + millis(now))})
             }
             other => panic!("a timeline has no {other}"),
         };

@@ -193,7 +193,7 @@ fn in_timeline(timeline: &mut Timeline, name: &str, what: &Value, now: Moment) -
         "channel" => timeline.channel(&read(what)?),
         "queued" => timeline.queued(read(what)?),
         "reacted" => timeline.reacted(&read(what)?),
-        "typing" => timeline.typing(&read(&what["user_id"])?, now),
+        "typing" => timeline.typing(&read(&what["user_id"])?, what["text"].as_str(), now),
         "uploading" => timeline.uploading(&read(&what["client_msg_id"])?, read(&what["done"])?),
         "failed" => timeline.failed(&read(&what["client_msg_id"])?, read::<String>(&what["code"])?),
         "dismiss" => timeline.dismiss(&read(what)?),
@@ -208,6 +208,7 @@ fn in_timeline(timeline: &mut Timeline, name: &str, what: &Value, now: Moment) -
             return Ok(json!({"seq": what["seq"], "read": read, "delivered": delivered}));
         }
         "writing" => return Ok(json!({"now": what["now"], "users": timeline.writing(now)})),
+        "texts" => return Ok(json!({"now": what["now"], "by": timeline.texts(now)})),
         other => return Err(Fault::new("bad_request", format!("there is no step {other}"))),
     }
     Ok(Value::Null)
@@ -263,7 +264,7 @@ fn event(name: &str, what: &Value) -> Result<Event, Fault> {
         "typing" => {
             let Step { conversation_id, user_id, .. } = read(what)?;
             let (conversation_id, user_id) = (conversation_id.ok_or_else(lacks)?, user_id.ok_or_else(lacks)?);
-            Event::Typing { conversation_id, user_id, at: Timestamp::default() }
+            Event::Typing { conversation_id, user_id, at: Timestamp::default(), text: None }
         }
         "failed" | "reacted" => {
             let Step { request, code, .. } = read(what)?;

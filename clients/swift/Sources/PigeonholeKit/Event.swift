@@ -44,6 +44,8 @@ public enum Event: Sendable, Hashable {
         public let conversationID: String
         public let userID: String
         public let at: Date
+        /// The text so far, of a service alone.
+        public let text: String?
     }
 
     public struct Uploading: Codable, Sendable, Hashable {

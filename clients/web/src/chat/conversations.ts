@@ -142,7 +142,7 @@ export class Conversations {
         break;
       case "typing": {
         const chat = this.#found(event.conversation_id);
-        chat?.timeline.typing(event.user_id, now);
+        chat?.timeline.typing(event.user_id, now, event.text);
         chat?.isThere(event.user_id);
         break;
       }
@@ -556,6 +556,7 @@ class Chat {
       isBlocked: this.isBlocked,
       draft: this.draft,
       typing: this.timeline.writing(now),
+      texts: this.timeline.texts(now),
       presence: this.presence,
       lock: this.lock,
     };

@@ -97,7 +97,7 @@ export class Messages {
         break;
       case "typing":
         if (isHere(event.conversation_id)) {
-          this.timeline.typing(event.user_id, now);
+          this.timeline.typing(event.user_id, now, event.text);
         }
         break;
       case "uploading":

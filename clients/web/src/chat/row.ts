@@ -52,6 +52,8 @@ export interface ChatRow {
   draft: DraftText | undefined;
   /** The other users who are typing, in the order of their ids. */
   typing: readonly string[];
+  /** The texts that services are writing, as far as they are, by the service's id. */
+  texts: Readonly<Record<string, string>>;
   /** Whether the peer is online, if a view has requested it. */
   presence: Presence | undefined;
   /** Whether the conversation is encrypted. */
@@ -94,6 +96,7 @@ export function emptyRow(target: Target): ChatRow {
     isBlocked: false,
     draft: undefined,
     typing: [],
+    texts: {},
     presence: undefined,
     lock: "plain",
   };

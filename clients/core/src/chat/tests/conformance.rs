@@ -149,7 +149,8 @@ fn event_of(conversation_id: &ConversationId, name: &str, what: &Value) -> Event
         "settings" => Event::SettingsChanged(read(what)),
         "typing" => {
             let user_id = read(&what["user_id"]);
-            Event::Typing { conversation_id: conversation_id.clone(), user_id, at: Timestamp::default() }
+            let text = what["text"].as_str().map(str::to_owned);
+            Event::Typing { conversation_id: conversation_id.clone(), user_id, at: Timestamp::default(), text }
         }
         "state" if what == "caught_up" => Event::State(State::CaughtUp),
         other => panic!("there is no step {other}"),

@@ -262,7 +262,7 @@ pub(super) fn plain_event(event: &Event) -> Value {
         Event::State(State::CaughtUp) => json!({"state": "caught_up"}),
         Event::State(State::Replaced) => json!({"state": "replaced"}),
         Event::State(State::Offline { why, .. }) => json!({"state": "offline", "why": why_name(why)}),
-        Event::Typing { conversation_id, user_id, at } => {
+        Event::Typing { conversation_id, user_id, at, text: _ } => {
             json!({"typing": {"conversation_id": conversation_id, "user_id": user_id, "at": at}})
         }
         Event::PresenceChanged(presence) => json!({"presence": presence}),

@@ -26,9 +26,14 @@ public interface Event {
     /** The user's settings have changed, on this or another device. */
     public data class SettingsChanged(val settings: Settings) : Event
 
-    /** A member is typing, for the next 6 s or until the message comes. */
+    /** A member is typing, for the next 6 s or until the message comes. `text`: so far, of a service alone. */
     @Serializable
-    public data class Typing(val conversationId: String, val userId: String, val at: Timestamp) : Event
+    public data class Typing(
+        val conversationId: String,
+        val userId: String,
+        val at: Timestamp,
+        val text: String? = null,
+    ) : Event
 
     /** A user whose presence is watched has come or gone. */
     public data class PresenceChanged(val presence: Presence) : Event

@@ -219,6 +219,8 @@ public data class ChatRow(
     val draft: Draft? = null,
     /** The other users who are typing. */
     val typing: List<String> = emptyList(),
+    /** The texts that services are writing, as far as they are, by the service's id. */
+    val texts: Map<String, String> = emptyMap(),
     /** Whether the peer is online, in an open conversation. */
     val presence: Presence? = null,
     /** `plain`, `sealed`, `joining`, or `changed`: the keys of a verified user changed, and messages wait. */

@@ -31,7 +31,7 @@ class TimelineTest {
         when (name) {
             "expect" -> for ((output, value) in what.jsonObject) {
                 val found = when (output) {
-                    "readers", "writing" -> take(output, value, value.jsonObject.long("now") ?: 0)
+                    "readers", "writing", "texts" -> take(output, value, value.jsonObject.long("now") ?: 0)
                     else -> json.parseToJsonElement(model.shown("{}", 0UL, 0)).jsonObject.getValue(output)
                 }
                 val drawn = if (output == "entries") JsonArray(found.jsonArray.map { text(brief(it.jsonObject)) }) else found
