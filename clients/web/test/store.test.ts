@@ -45,6 +45,21 @@ for (const [name, make] of storages) {
       await store.close();
     });
 
+    it("reads a whole page where the newest seqs have few messages", async () => {
+      const store = await open();
+      // The entries 7 to 11 can't be read. The page has them all the same, so its span has no gap.
+      const all = [1, 2, 3, 4, 5, 6, 12].map((seq) => text(seq, "hi"));
+      await store.apply([pageOf({}, all, false, 12)], false);
+      const found = async (limit: number) => (await store.window("dm_ab", {}, limit)).messages.map(({ seq }) => seq);
+      expect((await store.window("dm_ab", {}, 0)).spans).toEqual([{ from: 1, to: 12 }]);
+      expect(await found(4)).toEqual([4, 5, 6, 12]);
+      expect(await found(1)).toEqual([12]);
+      expect(await found(12)).toEqual([1, 2, 3, 4, 5, 6, 12]);
+      const before = await store.window("dm_ab", { before_seq: 12 }, 3);
+      expect(before.messages.map(({ seq }) => seq)).toEqual([4, 5, 6]);
+      await store.close();
+    });
+
     it("keeps the proof of a text as long as the text", async () => {
       const store = await open();
       const message: Message = { ...text(1, "bye"), epoch: 1 };
