@@ -79,7 +79,7 @@ export function briefRow(row: ChatRow): string {
     row.presence?.online && "online",
     row.failed !== undefined && `failed ${row.failed}`,
     row.draft && `draft ${row.draft.body}`,
-    ...row.typing.map((user) => `${user} types`),
+    ...row.typing.map((user) => words(user, "types", row.texts[user])),
     line && "|",
     line?.seq,
     line && (line.progress ? briefProgress(line.progress) : line.senderId),

@@ -192,7 +192,7 @@ function eventOf(conversation_id: string, name: string, what: any): ClientEvent 
     reacted: () => ({ type: "reacted", ...queuedOf({ conversation_id, ...what }) }) as ClientEvent,
     conversation: () => ({ type: "conversation", conversation: what }),
     settings: () => ({ type: "settings", settings: what }),
-    typing: () => ({ type: "typing", conversation_id, user_id: what.user_id, at }),
+    typing: () => ({ type: "typing", conversation_id, at, ...(what as { user_id: string; text?: string }) }),
     state: () => ({ type: "state", state: what }),
   };
   return (events[name] ?? fail(`there is no step ${name}`))();

@@ -62,7 +62,6 @@ pub struct ChatRow {
     /// The other users who are typing, in the order of their ids.
     pub typing: Vec<UserId>,
     /// The texts that services are writing, as far as they are.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub texts: BTreeMap<UserId, String>,
     /// Whether the peer is online, if the app has requested it.
     pub presence: Option<Presence>,

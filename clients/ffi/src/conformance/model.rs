@@ -264,7 +264,8 @@ fn event(name: &str, what: &Value) -> Result<Event, Fault> {
         "typing" => {
             let Step { conversation_id, user_id, .. } = read(what)?;
             let (conversation_id, user_id) = (conversation_id.ok_or_else(lacks)?, user_id.ok_or_else(lacks)?);
-            Event::Typing { conversation_id, user_id, at: Timestamp::default(), text: None }
+            let text = what["text"].as_str().map(str::to_owned);
+            Event::Typing { conversation_id, user_id, at: Timestamp::default(), text }
         }
         "failed" | "reacted" => {
             let Step { request, code, .. } = read(what)?;

@@ -191,6 +191,8 @@ public struct ChatRow: Decodable, Sendable, Hashable, Identifiable {
     public let draft: Draft?
     /// The other users who are typing.
     public let typing: [String]
+    /// The texts that services are writing, as far as they are, by the service's id.
+    public let texts: [String: String]
     /// Whether the peer is online, in an open conversation.
     public let presence: Presence?
     /// `sealed`, `joining`, or `changed`: the keys of a verified user changed, and messages wait. `nil`: not encrypted.

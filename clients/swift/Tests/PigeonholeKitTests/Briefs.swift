@@ -94,10 +94,9 @@ extension ChatRow {
             presence?.online == true ? "online" : nil,
             failed.map { "failed \($0)" },
             draft.map { "draft \($0.body)" },
-            typing.isEmpty ? nil : typing.map { "\($0) types" }.joined(separator: " "),
-            line?.brief,
         ]
-        return parts.compactMap { $0 }.joined(separator: " ")
+        let types: [String?] = self.typing.flatMap { [$0, "types", texts[$0]] }
+        return (parts + types + [line?.brief]).compactMap { $0 }.joined(separator: " ")
     }
 }
 

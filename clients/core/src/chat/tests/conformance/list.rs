@@ -91,7 +91,10 @@ pub(crate) fn brief(row: &ChatRow) -> String {
     words.extend(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, word)| (*word).to_owned()));
     words.extend(row.failed.as_ref().map(|code| format!("failed {code}")));
     words.extend(row.draft.as_ref().map(|draft| format!("draft {}", draft.body)));
-    words.extend(row.typing.iter().map(|user| format!("{user} types")));
+    words.extend(row.typing.iter().map(|user| match row.texts.get(user) {
+        Some(text) => format!("{user} types {text}"),
+        None => format!("{user} types"),
+    }));
     if let Some(line) = &row.line {
         words.push("|".to_owned());
         words.extend(line.seq.map(|seq| seq.to_string()));

@@ -82,7 +82,9 @@ private fun brief(row: ChatRow): String = listOfNotNull(
     "online".takeIf { row.presence?.online == true },
     row.failed?.let { "failed $it" },
     row.draft?.let { "draft ${it.body}" },
-    row.typing.takeIf { it.isNotEmpty() }?.joinToString(" ") { "$it types" },
+    row.typing.takeIf { it.isNotEmpty() }
+        ?.flatMap { listOfNotNull(it, "types", row.texts[it]) }
+        ?.joinToString(" "),
     row.line?.let { line ->
         val author = line.progress?.let { "own ${brief(it)}" } ?: line.senderId
         val kind = line.event?.event ?: line.kind.takeIf { it != "text" }
