@@ -83,3 +83,21 @@ export function typingIn({ typing, kind }: ChatRow): string {
     ? "several people are typing …"
     : `${list(typing.map(called))} ${typing.length === 1 ? "is" : "are"} typing …`;
 }
+
+/** A text that a service is writing. */
+export interface Growing {
+  senderId: string;
+  text: string;
+}
+
+/** Returns the texts that services are writing, in the order of their ids. */
+export function growingIn({ texts }: ChatRow): Growing[] {
+  const all = Object.entries(texts).sort(([one], [other]) => (one < other ? -1 : 1));
+  return all.flatMap(([senderId, text]) => (text === "" ? [] : { senderId, text }));
+}
+
+/** Names the services that are writing a text, for a screen reader: this line stays the same while the text grows. */
+export function writersIn(row: ChatRow): string {
+  const names = growingIn(row).map(({ senderId }) => called(senderId));
+  return names.length === 0 ? "" : `${list(names)} ${names.length === 1 ? "is" : "are"} writing`;
+}

@@ -1,7 +1,7 @@
 import { type ChatRow, emptyRow } from "@pigeonhole/client";
 import { expect, it } from "vitest";
 import { reason, whyNotMade } from "../src/refusals.ts";
-import { lineOf, nameOf, typingIn, whyNot } from "../src/rows.ts";
+import { growingIn, lineOf, nameOf, typingIn, whyNot, writersIn } from "../src/rows.ts";
 
 const bob = emptyRow({ to: "bob" });
 const group: ChatRow = { ...emptyRow({ conversation_id: "gr_ab" }), title: "Trip", role: "member" };
@@ -72,4 +72,17 @@ it("a refusal is in the user’s words, and names a limit", () => {
   const error = { code: "forbidden", message: "" } as never;
   expect(whyNotMade(error, { title: "T", members: ["bob"] })).toBe("bob can’t be added");
   expect(whyNotMade(error, { title: "T", members: ["bob", "carol"] })).toBe("one of bob and carol can’t be added");
+});
+
+it("has the texts that services are writing, and one line for all their growth", () => {
+  const row = { ...group, texts: { "@shop": "Your par", "@bank": "No", "@idle": "" } };
+  expect(growingIn(row)).toEqual([
+    { senderId: "@bank", text: "No" },
+    { senderId: "@shop", text: "Your par" },
+  ]);
+  expect([writersIn(row), writersIn({ ...row, texts: { "@bank": "Now", "@shop": "Your parcel" } })]).toEqual([
+    "@bank and @shop are writing",
+    "@bank and @shop are writing",
+  ]);
+  expect([writersIn({ ...row, texts: { "@shop": "Y" } }), writersIn(group)]).toEqual(["@shop is writing", ""]);
 });

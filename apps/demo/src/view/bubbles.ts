@@ -7,7 +7,7 @@ import { isEmojiAlone, linked } from "../links.ts";
 import { pieces } from "../mentions.ts";
 import { called } from "../names.ts";
 import { reason } from "../refusals.ts";
-import { DELETED, isUnmade, whatOf } from "../rows.ts";
+import { DELETED, type Growing, growingIn, isUnmade, whatOf } from "../rows.ts";
 import { said } from "../said.ts";
 import { unreadable } from "../sealed.ts";
 import { sentence } from "../system.ts";
@@ -59,17 +59,20 @@ export function bubbles(
   actions: BubbleActions,
 ): Item[] {
   const items = (entries ?? []).map((entry) => shown(entry, row, actions));
+  const growing = entries ? growingIn(row) : [];
   if (isUnmade(row)) {
     const waits = `The ${whatOf(row)} is created as soon as there is a connection.`;
     return [separator("nothing", why || waits)];
   }
-  if (entries?.length === 0 || (entries && !items.some(({ key }) => /^[csg]/.test(key)))) {
+  const isEmpty = entries && !items.some(({ key }) => /^[csg]/.test(key));
+  if (isEmpty && growing.length === 0) {
     const hello = mayWrite(row) ? " Say hello." : "";
     items.push(
       separator("nothing", row.kind === "channel" ? "Nothing was posted here yet." : `No messages yet.${hello}`),
     );
   }
-  return items;
+  const last = entries?.at(-1);
+  return [...items, ...growing.map((text) => written(text, row, last?.type === "message" ? last.senderId : ""))];
 }
 
 function shown(entry: Entry, row: ChatRow, actions: BubbleActions): Item {
@@ -142,6 +145,26 @@ function message(entry: MessageItem, row: ChatRow, actions: BubbleActions): Item
       chips(element, seq ?? 0, entry.reactions, actions);
       complain(element, entry, row, actions);
       offerMenu(element, isDeleted || seq === undefined ? undefined : () => actions.menu(seq));
+    },
+  };
+}
+
+/** Returns a message that a service is writing, with the margins of the stored one: nothing moves when that comes. */
+function written({ senderId, text }: Growing, row: ChatRow, lastSender: string): Item {
+  return {
+    key: `writes ${senderId}`,
+    of: [text, lastSender, called(senderId)],
+    create: () => {
+      const element = bubble(false, senderId, row.kind !== "direct");
+      element.classList.add("growing");
+      put(element, "aria-busy", "true");
+      part(element, ".meta")?.append("…");
+      return element;
+    },
+    update: (element) => {
+      title(element, called(senderId));
+      element.classList.toggle("next", senderId === lastSender);
+      say(element, text);
     },
   };
 }

@@ -3,7 +3,7 @@
 import type { Item, MessageItem } from "@pigeonhole/client";
 import { Carried } from "../carried.ts";
 import type { Opened } from "../opened.ts";
-import { nameOf } from "../rows.ts";
+import { nameOf, writersIn } from "../rows.ts";
 import { type BubbleActions, bubbles } from "./bubbles.ts";
 import { fill, h, icon, put } from "./dom.ts";
 import { Lightbox } from "./lightbox.ts";
@@ -38,6 +38,10 @@ export class Messages {
   /** The drawn items. */
   #items: readonly Item[] | undefined;
   #why = "";
+  /** The drawn texts of services that are writing. */
+  #texts = "";
+  /** Reads out that a service is writing, and not each change of its text. */
+  #writers = h("p", { class: "hidden", "aria-live": "polite" });
   #list: HTMLElement;
   #loading = h("p", { class: "loading" }, "Loading older messages …");
   #scroller: HTMLElement;
@@ -85,6 +89,7 @@ export class Messages {
       "div",
       { class: "view" },
       this.#scroller,
+      this.#writers,
       this.#toEnd,
       h("p", { id: keys, hidden: true }, hint),
       this.#menu.element,
@@ -117,10 +122,16 @@ export class Messages {
     put(this.#toEnd, "aria-label", `To the newest message${unread > 0 ? `, ${unread} unread` : ""}`);
     const items = chat.isLoaded ? view?.items : undefined;
     const why = this.#actions.whyNotMade(chat);
-    if (items !== this.#items || items === undefined || why !== this.#why) {
+    const texts = JSON.stringify(row.texts);
+    if (items !== this.#items || items === undefined || why !== this.#why || texts !== this.#texts) {
       this.#items = items;
       this.#why = why;
+      this.#texts = texts;
       this.#draw(chat, items, why);
+    }
+    const writers = writersIn(row);
+    if (this.#writers.textContent !== writers) {
+      this.#writers.textContent = writers;
     }
     this.#showEnd();
   }
@@ -131,7 +142,8 @@ export class Messages {
     const wasAbove = this.#wanted !== undefined;
     fill(
       this.#list,
-      bubbles(items, chat.row, why, {
+      // A text belongs below the newest message.
+      bubbles(items, chat.view?.hasNewer ? { ...chat.row, texts: {} } : chat.row, why, {
         ...this.#actions,
         me: this.#user,
         goTo: (seq) => this.#goTo(seq),
@@ -141,7 +153,10 @@ export class Messages {
       }),
     );
     for (const element of this.#list.children as Iterable<HTMLElement & HTMLCollection>) {
-      this.#seen.add(element);
+      // A text that grows is no message yet, which the user can have seen.
+      if (!element.classList.contains("growing")) {
+        this.#seen.add(element);
+      }
     }
     this.#loading.hidden = !chat.view?.hasOlder;
     if (wasAbove) {
@@ -180,7 +195,7 @@ export class Messages {
   }
 
   #elements(): HTMLElement[] {
-    return [...this.#list.querySelectorAll<HTMLElement>(".message")];
+    return [...this.#list.querySelectorAll<HTMLElement>(".message:not(.growing)")];
   }
 
   #elementOf(seq: number): HTMLElement | undefined {
