@@ -74,6 +74,38 @@ test("a shop writes: it is listed, counted and rings; it is read, muted and arch
   await ben.hasUnread("@shop", 1);
 });
 
+test("a service's text is drawn while it grows, until its message comes or six seconds have passed", async () => {
+  const visitor = await stage.arrive();
+  const page = await visitor.open("?user=eli");
+  const eli = new Pane(page, "eli");
+  await eli.isState("Online");
+  const send = { op: "send", as: "@orders", to: "eli", kind: "text" };
+  await admin({ ...send, client_msg_id: "m1", body: "Good morning" });
+  await eli.chat("@orders").click();
+  await eli.message("Good morning").waitFor();
+  const growing = eli.root.locator(".growing");
+  // The server sends one text in 200 ms, and drops others.
+  const grows = async (text: string) => {
+    const isDrawn = growing.filter({ hasText: text });
+    await expect
+      .poll(async () => {
+        await admin({ op: "typing", as: "@orders", to: "eli", text });
+        return isDrawn.count();
+      })
+      .toBe(1);
+  };
+  await grows("Your order");
+  await eli.root.getByText("@orders is writing", { exact: true }).waitFor({ state: "attached" });
+  await grows("Your order is packed");
+  await screenshot(page, "service-writes");
+  await admin({ ...send, client_msg_id: "m2", body: "Your order is packed and on its way" });
+  await eli.message("on its way").waitFor();
+  expect(await growing.count()).toBe(0);
+  await eli.hasReported(2);
+  await grows("One moment");
+  await growing.waitFor({ state: "detached", timeout: 15_000 });
+});
+
 test("what an operator deletes is deleted for both, and begins no chat", async () => {
   const visitor = await stage.arrive();
   const page = await visitor.open("?user=cat&user=dan");
