@@ -208,6 +208,7 @@ fn greet(server: &Server, arguments: &Arguments, is_packaged: bool) {
     println!(
         "Pigeonhole is ready.
   demo      {http}/     (two people chat in the browser)
+  console   {http}/console.html     (for operators: users, messages, reports)
   socket    {socket}
 {commands}
   token     curl '{http}/token?user=alice'
