@@ -272,9 +272,9 @@ attack *ARGS:
 explore:
     PIGEONHOLE_RUNS_MAX=0 cargo test --profile optimised --workspace --test explorer -- --nocapture
 
-# Run clients that chat over a server with every kind of fault, and check the outcome of each message
-soak messages="10000" seed="1":
-    PIGEONHOLE_MESSAGES={{messages}} PIGEONHOLE_SEED={{seed}} cargo test --profile optimised --workspace --test soak -- --nocapture
+# Run clients that chat over a server with every kind of fault, and check the outcome of each message; with --events, and of each event
+soak messages="10000" seed="1" events="":
+    PIGEONHOLE_MESSAGES={{messages}} PIGEONHOLE_SEED={{seed}} PIGEONHOLE_EVENTS={{events}} cargo test --profile optimised --workspace --test soak -- --nocapture
 
 # Run encrypted chats over such a server: devices come, restart and are lost, and each reads all since it joined
 soak-sealed messages="10000" seed="1":

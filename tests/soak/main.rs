@@ -5,11 +5,13 @@
 //!
 //! `PIGEONHOLE_MESSAGES` and `PIGEONHOLE_SEED` (or `just soak MESSAGES SEED`) set the number and the seed. The seed
 //! decides every choice of users and faults. The order in which threads make these choices depends on the machine.
+//! With `PIGEONHOLE_EVENTS` (`just soak MESSAGES SEED --events`) a consumer reads the queue of events along.
 //! After Ctrl-C the users stop sending, and the test accounts for the messages so far.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests: a panic is the report")]
 
 mod backend;
 mod changes;
+mod events;
 mod faults;
 mod groups;
 mod media;
@@ -23,6 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use backend::{Backend, TOLD_ONE_IN};
+use events::{Reading, Refusals};
 use faults::Faults;
 use indicatif::{ProgressBar, ProgressStyle};
 use media::Folder;
@@ -45,23 +48,11 @@ const PATIENCE: Duration = Duration::from_mins(1);
 #[tokio::test(flavor = "multi_thread")]
 async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let (messages, seed) = (parameter("PIGEONHOLE_MESSAGES", MESSAGES), parameter("PIGEONHOLE_SEED", 1));
-    let faults = Arc::new(Faults::new(seed, FAULT_ONE_IN));
-    let proxy = Proxy::open({
-        let faults = Arc::clone(&faults);
-        move |_, call| faults.draw(call)
-    })
-    .await;
-    // A connected user has a second. Some get a notification, since recovery takes longer.
-    let server = proxy
-        .server_with(|options| {
-            TestServer::ringing(options, 1);
-            options.parameters.insert("UploadRate".to_owned(), "off".to_owned());
-        })
-        .await;
-
+    let (_proxy, server, faults, refusals) = server(seed).await;
     let started = Instant::now();
     let (counts, stop, done) = (Arc::new(Counts::default()), CancellationToken::new(), CancellationToken::new());
     tokio::spawn(stop_by_hand(stop.clone()));
+    let reading = Reading::start(&server, &refusals).await;
     let name = |number: usize| format!("user-{}", number % USERS);
     phones::register(&server, (0..USERS).map(name)).await;
     let (in_groups, messages) = (messages / 2, messages - messages / 2);
@@ -89,6 +80,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     }
     let pictures = media::check(&server, &users).await;
     let phones = phones::ring_and_clear(&server, &mut users).await;
+    let consumed = reading.end(&server).await;
 
     let tally = faults.tally();
     let sent = counts.sent.load(Relaxed);
@@ -97,6 +89,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     table(&account(&counts, &users));
     table(&of_groups.account(&counts));
     table(&[backend.account(), pictures.account(&counts)].concat());
+    table(&consumed.account);
     table(&[
         ("conversations that phones rang for", phones.rung),
         ("notifications that were not marked", phones.unmarked),
@@ -113,11 +106,33 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     wrong.extend(of_groups.wrong(&counts));
     wrong.extend(backend.wrong());
     wrong.extend(pictures.wrong(&counts));
+    wrong.extend(consumed.wrong);
     table(&wrong);
     assert!(wrong.iter().all(|(_, count)| *count == 0), "{wrong:?}");
     let disturbed = tally.faults.values().sum::<u64>() + counts.cuts.load(Relaxed) + counts.restarts.load(Relaxed);
     assert!(disturbed * 10 >= wanted, "only {disturbed} faults: this proves little");
     proves_something(&counts, phones.rung, wanted);
+}
+
+/// Starts a server whose calls to AWS fail.
+async fn server(seed: u64) -> (Proxy, Arc<TestServer>, Arc<Faults>, Arc<Refusals>) {
+    let (faults, refusals) = (Arc::new(Faults::new(seed, FAULT_ONE_IN)), Arc::new(Refusals::default()));
+    let proxy = Proxy::open({
+        let (faults, refusals) = (Arc::clone(&faults), Arc::clone(&refusals));
+        move |function, call| refusals.draw(function, call).or_else(|| faults.draw(call))
+    })
+    .await;
+    // A connected user has a second. Some get a notification, since recovery takes longer.
+    let server = proxy
+        .server_with(|options| {
+            TestServer::ringing(options, 1);
+            options.parameters.insert("UploadRate".to_owned(), "off".to_owned());
+            if events::are_wanted() {
+                TestServer::publishing(options);
+            }
+        })
+        .await;
+    (proxy, server, faults, refusals)
 }
 
 fn proves_something(counts: &Counts, rung: u64, wanted: u64) {
