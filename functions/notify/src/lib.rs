@@ -9,6 +9,7 @@ mod jobs;
 mod later;
 mod member;
 mod names;
+mod once;
 mod outcome;
 mod phones;
 mod rows;

@@ -144,10 +144,20 @@ impl Place<'_> {
 
     /// Without a sound, in the place of what is shown.
     async fn ring_with(&self, row: &Membership, message: &Entry, to: &[&Device]) -> Result<Sent, Cause> {
-        let shown = entry_of(row, message);
         let ring = Ring { seq: message.place.seq, is_quiet: true };
-        let (id, names) = (&row.conversation_id, self.names.of(self.deps, row, &shown, to).await);
-        let notification = |device: &Device, badge| Some(Notification::ring(id, &shown, &names, ring, device, badge));
+        self.publish_ring(row, &entry_of(row, message), ring, to).await
+    }
+
+    async fn publish_ring(
+        &self,
+        row: &Membership,
+        shown: &LastEntry,
+        ring: Ring,
+        to: &[&Device],
+    ) -> Result<Sent, Cause> {
+        let names = self.names.of(self.deps, row, shown, to).await;
+        let id = &row.conversation_id;
+        let notification = |device: &Device, badge| Some(Notification::ring(id, shown, &names, ring, device, badge));
         publish(self.deps, self.badges, &row.user_id, to, notification).await
     }
 
@@ -197,9 +207,7 @@ impl Place<'_> {
         }
         let ring = Ring { seq: row.rings_up_to(said.seq), is_quiet: now.since(said.at) >= LOUD_MAX };
         let shown = self.line(row, ring.seq, &wanted).await?;
-        let (id, names) = (&row.conversation_id, self.names.of(self.deps, row, &shown, &wanted).await);
-        let notification = |device: &Device, badge| Some(Notification::ring(id, &shown, &names, ring, device, badge));
-        let sent = publish(self.deps, self.badges, &row.user_id, &wanted, notification).await?;
+        let sent = self.publish_ring(row, &shown, ring, &wanted).await?;
         let is_rung = sent.accepted > 0;
         done.pushed += sent;
         if is_rung {

@@ -1,27 +1,25 @@
 //! The names that previews show: who wrote the message, and the title of the group.
 
-use std::collections::HashMap;
-use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use domain::{Device, LastEntry, Membership, error_chain};
+use domain::{Device, LastEntry, Membership};
 use store::{heads, profiles};
-use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use wire::{ConversationId, Title, UserId};
 
 use crate::Deps;
+use crate::once::Once;
 use crate::outcome::Cause;
 
 /// A push without names is better than a late one.
 const READ_TIMEOUT: Duration = Duration::from_millis(500);
+const FAILURE: &str = "a name was not read";
 
 /// The names of a batch. Each is read once, because the members of a group get one message.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    senders: Known<UserId>,
-    groups: Known<ConversationId>,
+    senders: Once<UserId, Title>,
+    groups: Once<ConversationId, Title>,
 }
 
 impl Names {
@@ -32,12 +30,12 @@ impl Names {
         }
         let sender = async {
             let id = Some(&last.sender_id).filter(|_| deps.has_profiles)?;
-            self.senders.get(id, async || name_of(deps, id).await).await
+            self.senders.get(id, FAILURE, async || in_time(name_of(deps, id)).await).await
         };
         let conversation = async {
             row.view()?;
             let id = &row.conversation_id;
-            self.groups.get(id, async || title_of(deps, id).await).await
+            self.groups.get(id, FAILURE, async || in_time(title_of(deps, id)).await).await
         };
         let (sender, conversation) = tokio::join!(sender, conversation);
         push::Names { sender, conversation }
@@ -52,25 +50,6 @@ async fn title_of(deps: &Deps, group: &ConversationId) -> Result<Option<Title>, 
     Ok(heads::glance(&deps.store, group).await?.and_then(|head| Title::parse(&head.group.title).ok()))
 }
 
-#[derive(Debug)]
-struct Known<K>(Mutex<HashMap<K, Arc<OnceCell<Option<Title>>>>>);
-
-impl<K> Default for Known<K> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<K: Clone + Eq + Hash> Known<K> {
-    /// A failed read sends the pushes of the batch without this name.
-    async fn get(&self, id: &K, read: impl AsyncFnOnce() -> Result<Option<Title>, Cause>) -> Option<Title> {
-        let cell = Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(id.clone()).or_default());
-        let read = async || {
-            let name = timeout(READ_TIMEOUT, read()).await.unwrap_or_else(|elapsed| Err(elapsed.into()));
-            name.inspect_err(|error| tracing::warn!(error = error_chain(&**error), "a name was not read"))
-                .ok()
-                .flatten()
-        };
-        cell.get_or_init(read).await.clone()
-    }
+async fn in_time(read: impl Future<Output = Result<Option<Title>, Cause>>) -> Result<Option<Title>, Cause> {
+    timeout(READ_TIMEOUT, read).await?
 }

@@ -1,17 +1,16 @@
 //! Notifications to all phones of a user that one concerns.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashSet;
 
 use domain::{Device, error_chain};
 use futures_util::future::join_all;
 use push::{Notification, Published};
 use store::{devices, inbox};
-use tokio::sync::OnceCell;
 use wire::{Platform, UserId};
 
 use crate::Deps;
 use crate::jobs::Member;
+use crate::once::Once;
 use crate::outcome::{Cause, Sent};
 
 /// Conversations that one badge notes as counted by it.
@@ -60,7 +59,7 @@ pub(crate) async fn publish(
 /// The badge counts of a batch. A user's count is read once per batch, because it takes up to a megabyte of rows.
 #[derive(Debug, Default)]
 pub(crate) struct Badges {
-    counts: Mutex<HashMap<UserId, Arc<OnceCell<Option<u64>>>>>,
+    counts: Once<UserId, u64>,
     /// Members whose rows this batch marks by itself.
     ringing: HashSet<Member>,
 }
@@ -68,7 +67,7 @@ pub(crate) struct Badges {
 impl Badges {
     /// Creates the counts of a batch with pushes for these members.
     pub(crate) fn of(ringing: HashSet<Member>) -> Self {
-        Self { counts: Mutex::default(), ringing }
+        Self { counts: Once::default(), ringing }
     }
 
     /// Returns the user's count, if one of these phones shows it. A failed read sends the push without a count.
@@ -77,13 +76,8 @@ impl Badges {
         if !devices.iter().any(shows) {
             return None;
         }
-        let badge =
-            Arc::clone(self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(user.clone()).or_default());
-        let read = async || {
-            let count = self.count(deps, user).await;
-            count.inspect_err(|error| tracing::warn!(error = error_chain(error), "the badge was not counted")).ok()
-        };
-        *badge.get_or_init(read).await
+        let count = async || Ok(Some(self.count(deps, user).await?));
+        self.counts.get(user, "the badge was not counted", count).await
     }
 
     /// Records in each conversation that the badge counts it, also for phones that show nothing. A later read then
