@@ -40,6 +40,13 @@ impl Tables {
         self.messages.iter().rfind(|entry| names(entry, "members.removed")).map(|entry| number(entry, "seq"))
     }
 
+    /// Whether an admin restricted the user in an entry before this one.
+    fn is_restricted(&self, user: &str, seq: u64) -> bool {
+        let before = self.messages.iter().filter(|entry| number(entry, "seq") < seq);
+        let mut told = before.filter_map(|entry| serde_json::from_str::<Value>(entry["system"].as_str()?).ok());
+        told.any(|system| system["event"] == "member.restricted" && system["user_id"] == user)
+    }
+
     fn channel_is_its_log(&self) -> Result<(), String> {
         let last = self.messages.len() as u64;
         let head = self.heads.first().expect("a channel has a head");
@@ -53,6 +60,8 @@ impl Tables {
             let removed = self.removed_with(sender);
             let takes_back = entry["kind"] == "delete" && entry["target_sender"] == sender;
             ensure!(takes_back || removed.is_none_or(|removed| removed > seq), "permitted at its commit: {entry}");
+            let writes = ["text", "edit"].into_iter().any(|kind| entry["kind"] == kind);
+            ensure!(!writes || !self.is_restricted(sender, seq), "permitted at its commit: restricted: {entry}");
         }
         ensure!(number(head, "counted") == counted, "there are {counted} messages: {head}");
         for row in &self.channel_rows {

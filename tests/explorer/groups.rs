@@ -25,7 +25,7 @@ struct Folded {
     intervals: BTreeMap<String, Vec<Interval>>,
     /// How often a user left by themselves since they last came by themselves.
     leaves: BTreeMap<String, u64>,
-    /// Members who may only read. No scenario ends a restriction.
+    /// Members who may only read.
     restricted: BTreeSet<String>,
 }
 
@@ -148,6 +148,11 @@ impl Tables {
         ensure!(left.is_none_or(|left| left == end), "a view goes on behind {left:?}: {row}");
         let role = folded.roles.get(user).copied().unwrap_or("none");
         ensure!(row["member_role"] == role, "their role is {role}: {row}");
+        let is_restricted = folded.restricted.contains(user);
+        ensure!(
+            left.is_some() || row.get("restricted_until").is_some() == is_restricted,
+            "restricted is {is_restricted}: {row}"
+        );
         let (delivered, read) = (number(row, "delivered_seq"), number(row, "read_seq"));
         ensure!(joined - 1 <= read && read <= delivered && delivered <= end, "marks: {row}");
         let fused = self.messages.iter().filter(|entry| entry["read_all"] == true && entry["sender_id"] == user);
@@ -236,6 +241,7 @@ impl Folded {
                     } else {
                         let may = leaves == 0 || leaves == 1 && role != "member";
                         ensure!(may, "permitted at its commit: {user} left by themselves: {entry}");
+                        self.restricted.remove(&user);
                     }
                     let role = if event == "created" && user == sender { "owner" } else { "member" };
                     ensure!(self.roles.insert(user.clone(), role).is_none(), "{user} joined twice: {entry}");

@@ -46,6 +46,7 @@ impl Tables {
     pub(crate) fn check(&self, before: &Self, held: &Held) -> Result<(), String> {
         self.dense()?;
         self.pinned()?;
+        self.data_is_of_its_version()?;
         if self.is_channel() {
             return self.check_channel(before, held);
         }
@@ -99,6 +100,16 @@ impl Tables {
         for row in rows {
             let has = row.get("pins").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             ensure!(has.iter().eq(pins.iter().copied()), "the pins are {pins:?}: {row}");
+        }
+        Ok(())
+    }
+
+    /// Data is the text of its message, or the id of a silent entry. A deleted entry has no data.
+    fn data_is_of_its_version(&self) -> Result<(), String> {
+        for entry in self.messages.iter().filter(|entry| entry.get("data").is_some()) {
+            let data: Value = serde_json::from_str(string(entry, "data")).expect("data is JSON");
+            let of = if entry["kind"] == "xs-note" { &entry["client_msg_id"] } else { &entry["body"] };
+            ensure!(data["of"] == *of && !is_deleted(entry), "the data is another version's: {entry}");
         }
         Ok(())
     }
@@ -246,8 +257,9 @@ impl Tables {
 }
 
 /// Attributes of a message's row that changes write.
-const MAY_CHANGE: [&str; 10] = [
+const MAY_CHANGE: [&str; 11] = [
     "body",
+    "data",
     "version",
     "edited_at",
     "edited_seq",

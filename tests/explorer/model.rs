@@ -314,14 +314,6 @@ fn keys(user: &str, id: &str, epoch: u64) -> Value {
     json!({ "epoch": epoch, "commit": bytes("commit"), "group_info": bytes("info"), "tree": bytes("tree") })
 }
 
-fn reacting(emoji: &str) -> Value {
-    json!({ "action": "react", "emoji": emoji })
-}
-
-fn pinning(pinned: bool) -> Value {
-    json!({ "action": "pin", "pinned": pinned })
-}
-
 fn creating(members: &[&str]) -> Value {
     json!({ "action": "create", "client_msg_id": "c1", "title": "x", "members": members })
 }
@@ -377,14 +369,14 @@ impl Inner {
                 let entry = json!({ "conversation_id": self.conversation(), "seq": seq });
                 self.ask(n, user, &json!({ "action": "ack", "up_to": [entry] })).await.is_some()
             }
-            Doing::Block(user, other) | Doing::Unblock(user, other) => {
-                let blocked = matches!(doing, Doing::Block(..));
-                let set = json!({ "action": "settings", "user_id": other, "set": { "blocked": blocked } });
-                self.ask(n, user, &set).await.is_some()
-            }
+            Doing::Block(..) | Doing::Unblock(..) | Doing::Mark(_) => self.set(n, doing).await,
             Doing::Register(..) | Doing::Offer(..) | Doing::Claim(..) => self.use_device(n, doing).await,
             Doing::Commit { .. } | Doing::Refer { .. } | Doing::Reset { .. } | Doing::Seal { .. } => {
                 self.seal(n, doing).await
+            }
+            Doing::Own { from, id } => {
+                let own = json!({ "action": "send", "client_msg_id": id, "kind": "xs-note", "data": { "of": id } });
+                self.send_frame(n, from, id, &self.to_group_or_peer(from, own)).await
             }
             Doing::Fuse { from, id, read } => self.fuse(n, (from, id), read).await,
             Doing::Notify(_) => self.hand_on(n).await,
@@ -393,12 +385,9 @@ impl Inner {
             Doing::Fill(user) => self.fill(user),
             Doing::Ask(user) => self.ask(n, user, &json!({ "action": "ping" })).await.is_some(),
             Doing::Kick(user) => self.operate(n, &json!({ "op": "kick", "user_id": user })).await,
-            Doing::Edit { user, seq, id } => {
-                self.change(n, user, seq, id, json!({ "action": "edit", "body": id })).await
+            Doing::Edit { .. } | Doing::Delete { .. } | Doing::React { .. } | Doing::Pin { .. } => {
+                self.change(n, doing).await
             }
-            Doing::Delete { user, seq, id } => self.change(n, user, seq, id, json!({ "action": "delete" })).await,
-            Doing::React { user, seq, id } => self.change(n, user, seq, id, reacting(id)).await,
-            Doing::Pin { user, seq, id, pinned } => self.change(n, user, seq, id, pinning(pinned)).await,
             Doing::Create(user, members) => self.entry(n, user, "c1", &creating(members)).await,
             Doing::Channel(user, members) => self.entry(n, user, "c1", &opening(members)).await,
             Doing::Join(user) => self.ask(n, user, &self.in_group(json!({ "action": "join" }))).await.is_some(),
@@ -667,7 +656,14 @@ impl Inner {
 
     async fn send(&self, n: usize, from: &'static str, to: &str, id: &'static str) -> bool {
         let send = json!({ "action": "send", "to": to, "client_msg_id": id, "kind": "text", "body": id });
-        self.send_frame(n, from, id, &send).await
+        self.send_frame(n, from, id, &self.with_data(id, send)).await
+    }
+
+    fn with_data(&self, id: &str, mut frame: Value) -> Value {
+        if self.scenario.has_data() {
+            frame["data"] = json!({ "of": id });
+        }
+        frame
     }
 
     async fn send_frame(&self, n: usize, from: &'static str, id: &'static str, send: &Value) -> bool {
@@ -884,7 +880,27 @@ impl Inner {
         true
     }
 
-    async fn change(&self, n: usize, user: &'static str, seq: u64, id: &'static str, mut frame: Value) -> bool {
+    async fn set(&self, n: usize, doing: Doing) -> bool {
+        let (user, mut frame) = match doing {
+            Doing::Block(user, other) => (user, json!({ "user_id": other, "set": { "blocked": true } })),
+            Doing::Unblock(user, other) => (user, json!({ "user_id": other, "set": { "blocked": false } })),
+            Doing::Mark(user) => (user, self.in_group(json!({ "set": { "unread": true } }))),
+            other => unreachable!("{other:?} sets nothing"),
+        };
+        frame["action"] = json!("settings");
+        self.ask(n, user, &frame).await.is_some()
+    }
+
+    async fn change(&self, n: usize, doing: Doing) -> bool {
+        let (user, seq, id, mut frame) = match doing {
+            Doing::Edit { user, seq, id } => {
+                (user, seq, id, self.with_data(id, json!({ "action": "edit", "body": id })))
+            }
+            Doing::Delete { user, seq, id } => (user, seq, id, json!({ "action": "delete" })),
+            Doing::React { user, seq, id } => (user, seq, id, json!({ "action": "react", "emoji": id })),
+            Doing::Pin { user, seq, id, pinned } => (user, seq, id, json!({ "action": "pin", "pinned": pinned })),
+            other => unreachable!("{other:?} changes no message"),
+        };
         frame["conversation_id"] = self.conversation();
         frame["seq"] = json!(seq);
         frame["client_msg_id"] = json!(id);

@@ -15,6 +15,11 @@ pub(crate) enum Doing {
     Drain(&'static str),
     Ack(&'static str, u64),
     Read(&'static str, u64),
+    /// Writes a silent entry of an own kind, to the other or into the group; its data is the id.
+    Own {
+        from: &'static str,
+        id: &'static str,
+    },
     /// Writes the id, and says that everything up to `read` is read. Sends a `read` if the reply says that it is not.
     Fuse {
         from: &'static str,
@@ -45,6 +50,8 @@ pub(crate) enum Doing {
         id: &'static str,
         pinned: bool,
     },
+    /// The user marks the conversation as unread.
+    Mark(&'static str),
     /// The user blocks the other.
     Block(&'static str, &'static str),
     /// The user ends that block.
@@ -153,6 +160,7 @@ impl Doing {
             return SERVICE;
         }
         let (Self::Send { from: user, .. }
+        | Self::Own { from: user, .. }
         | Self::Fuse { from: user, .. }
         | Self::Edit { user, .. }
         | Self::Delete { user, .. }
@@ -163,6 +171,7 @@ impl Doing {
         | Self::Drain(user)
         | Self::Ack(user, _)
         | Self::Read(user, _)
+        | Self::Mark(user)
         | Self::Block(user, _)
         | Self::Unblock(user, _)
         | Self::Suspend(user)
@@ -200,6 +209,7 @@ impl Doing {
     pub(crate) fn entry(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Send { from, id, .. }
+            | Self::Own { from, id }
             | Self::Fuse { from, id, .. }
             | Self::Carry { from, id, .. }
             | Self::Edit { user: from, id, .. }
@@ -227,6 +237,7 @@ impl Doing {
     pub(crate) fn verb(self) -> &'static str {
         match self {
             Self::Send { .. } => "send",
+            Self::Own { .. } => "own",
             Self::Edit { .. } => "edit",
             Self::Delete { .. } => "delete",
             Self::React { .. } => "react",
@@ -237,6 +248,7 @@ impl Doing {
             Self::Ack(..) => "ack",
             Self::Read(..) => "read",
             Self::Fuse { .. } => "fuse",
+            Self::Mark(_) => "mark",
             Self::Block(..) => "block",
             Self::Unblock(..) => "unblock",
             Self::Suspend(_) => "suspend",
@@ -305,6 +317,11 @@ impl Scenario {
         self.name.starts_with("presence-")
     }
 
+    /// Returns whether texts and edits have data, which is the text.
+    pub(crate) fn has_data(&self) -> bool {
+        self.name.contains("-data")
+    }
+
     /// Returns whether the team's filter judges what users write, by the scenario's name.
     pub(crate) fn is_filtered(&self) -> bool {
         self.name.contains("-hook-")
@@ -328,8 +345,8 @@ impl Scenario {
 
 use Doing::{
     Ack, Ask, Block, Catch, Channel, Claim, Connect, Create, Disconnect, Drain, Dying, Expire, Fanout, Fetch, Fill,
-    Hear, Join, Kick, Look, Moderate, Notify, Offer, Publish, Put, Read, Register, Say, See, Suspend, Sweep, Tell,
-    Unblock, Watch,
+    Hear, Join, Kick, Look, Mark, Moderate, Notify, Offer, Publish, Put, Read, Register, Say, See, Suspend, Sweep,
+    Tell, Unblock, Watch,
 };
 
 /// Texts by which the filter judges.
@@ -343,6 +360,10 @@ const fn to_bob(id: &'static str) -> Doing {
 
 const fn to_alice(id: &'static str) -> Doing {
     Doing::Send { from: "bob", to: "alice", id }
+}
+
+const fn own(from: &'static str, id: &'static str) -> Doing {
+    Doing::Own { from, id }
 }
 
 const fn fuse(from: &'static str, id: &'static str, read: u64) -> Doing {
@@ -406,6 +427,10 @@ const fn bob_carries(id: &'static str) -> Doing {
 
 const fn delete(seq: u64, id: &'static str) -> Doing {
     Doing::Delete { user: "alice", seq, id }
+}
+
+const fn edit_of(user: &'static str, seq: u64, id: &'static str) -> Doing {
+    Doing::Edit { user, seq, id }
 }
 
 const fn react(user: &'static str, seq: u64, id: &'static str) -> Doing {
@@ -515,6 +540,24 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     // A duplicate's event carries the marks again: the first run may have died before its posts.
     scenario("fuse-retry", &[ALICE, BOB, to_bob("a1")], &[fuse("bob", "b1", 1), fuse("bob", "b1", 1)]),
     scenario("fuse-block", &[ALICE, BOB, to_bob("a1")], &[fuse("bob", "b1", 1), Block("alice", "bob")]),
+    // A silent entry of an own kind moves the end, and no count.
+    scenario("xs-xs", &[ALICE, BOB, to_bob("a1")], &[own("alice", "a2"), own("bob", "b1")]),
+    scenario("xs-read", &[ALICE, BOB, to_bob("a1")], &[own("alice", "a2"), Read("bob", 1)]),
+    scenario("xs-drain", &[ALICE, BOB, to_bob("a1"), own("alice", "a2")], &[Drain("bob"), own("alice", "a3")]),
+    // No row counts a silent entry, so its delete changes no count.
+    scenario(
+        "xs-delete",
+        &[ALICE, BOB, to_bob("a1"), own("alice", "a2"), to_bob("a3")],
+        &[delete(2, "d1"), Read("bob", 1)],
+    ),
+    scenario(
+        "g-xs-delete",
+        &[PAIR, BOB, SAID, own("alice", "a2")],
+        &[delete_of("alice", 3, "d1"), Read("bob", 2), Fanout],
+    ),
+    // `read` takes the mark away in the write that moves the marks.
+    scenario("unread-read", &[ALICE, BOB, to_bob("a1")], &[Mark("bob"), Read("bob", 1)]),
+    scenario("unread-send", &[ALICE, BOB, to_bob("a1"), Read("bob", 1)], &[Mark("bob"), to_bob("a2")]),
     // A function asks the filter before its transaction, and before that, it looks for the stored message.
     scenario("send-hook-refuses-retry", &[ALICE, BOB], &[to_bob(REFUSED), to_bob(REFUSED)]),
     scenario("send-hook-rewrites-retry", &[ALICE, BOB], &[to_bob(REWRITTEN), to_bob(REWRITTEN)]),
@@ -566,6 +609,9 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     // A change reads the user's row, then the message. Its transaction is conditional on `last_seq`, which
     // every other change moves. So the message needs no version as a condition.
     scenario("edit-edit", &[ALICE, BOB, to_bob("a1")], &[edit(1, "e1"), edit(1, "e2")]),
+    // One update has the text and the data of a version.
+    scenario("edit-data-edit", &[ALICE, BOB, to_bob("a1")], &[edit(1, "e1"), edit(1, "e2"), Drain("bob")]),
+    scenario("edit-data-delete", &[ALICE, BOB, to_bob("a1")], &[edit(1, "e1"), delete(1, "d1")]),
     scenario("edit-delete", &[ALICE, BOB, to_bob("a1")], &[edit(1, "e1"), delete(1, "d1")]),
     scenario("edit-send", &[ALICE, BOB, to_bob("a1")], &[edit(1, "e1"), to_alice("b1")]),
     scenario("edit-drain", &[ALICE, to_bob("a1")], &[edit(1, "e1"), Drain("bob")]),
@@ -648,6 +694,17 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         &[remove("alice", "carol", "x1"), Say("carol", "s1")],
     ),
     scenario("g-restrict-send", &[PAIR, Fanout, BOB], &[role("alice", "bob", "restrict", "r1"), Say("bob", "b1")]),
+    scenario(
+        "g-restrict-edit",
+        &[PAIR, Fanout, BOB, Say("bob", "b1")],
+        &[role("alice", "bob", "restrict", "r1"), edit_of("bob", 2, "e1")],
+    ),
+    // The restriction of a former member ends when another user adds them.
+    scenario(
+        "g-restrict-leave-add",
+        &[THREE, role("alice", "carol", "restrict", "r1"), leave("carol", "l1")],
+        &[add("alice", "carol", "n1"), Say("carol", "c1")],
+    ),
     scenario(
         "g-restrict-leave-return",
         &[THREE, role("alice", "carol", "restrict", "r1"), leave("carol", "l1")],
@@ -804,6 +861,19 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "ch-join-remove",
         &[CHANNEL, leave("bob", "l1")],
         &[Join("bob"), Join("bob"), remove("alice", "bob", "x1")],
+    ),
+    // A restriction is an entry, and moves the head, which is a condition of the post.
+    scenario("ch-restrict-post", &[CHANNEL], &[role("alice", "bob", "restrict", "r1"), Say("bob", "b1")]),
+    scenario(
+        "ch-restrict-edit",
+        &[CHANNEL, Say("bob", "b1")],
+        &[role("alice", "bob", "restrict", "r1"), edit_of("bob", 2, "e1")],
+    ),
+    // A leave of a restricted member records that in its transaction, and the join reads it.
+    scenario(
+        "ch-restrict-leave-join",
+        &[CHANNEL, role("alice", "bob", "restrict", "r1")],
+        &[leave("bob", "l1"), Join("bob"), Say("bob", "b1")],
     ),
     scenario("ch-join-post", &[CHANNEL], &[Join("carol"), Say("alice", "a1")]),
     scenario("ch-join-add", &[CHANNEL], &[Join("carol"), add("alice", "carol", "n1")]),
