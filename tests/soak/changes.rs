@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use pigeonhole_client::{
-    Client, ConversationId, Emoji, Error, Kind, Message, Outgoing, Queued, Sent, Seq, Side, Target, Timeline,
-    TimelineEntry,
+    Client, ConversationId, Data, Draft, Emoji, Error, Kind, Message, Outgoing, Queued, Sent, Seq, Side, Target,
+    Timeline, TimelineEntry,
 };
+
+use serde_json::{Map, Value, json};
 
 use crate::user::{Shown, User};
 
@@ -15,6 +17,8 @@ use crate::user::{Shown, User};
 pub(crate) const CHANGE_ONE_IN: u32 = 5;
 /// Changes concern this many last messages of a conversation.
 const RECENT_MAX: usize = 8;
+/// One text in this many is of an own kind.
+const OWN_ONE_IN: u32 = 8;
 const EMOJIS: [&str; 3] = ["👍", "🎉", "❤"];
 
 /// A message that is not deleted, as far as the user knows.
@@ -32,6 +36,11 @@ impl Said {
     }
 }
 
+fn data(fields: &[(&str, &str)]) -> Data {
+    let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), json!(value)));
+    Data::from(fields.collect::<Map<String, Value>>())
+}
+
 /// Returns the text of the message with this number. Every version begins with it.
 pub(crate) fn text(from: &str, to: &str, number: u64) -> String {
     format!("{number} <{from} {to} {number}>")
@@ -43,7 +52,14 @@ pub(crate) fn mark(body: &str) -> Option<&str> {
 
 /// Whether its sender has numbered it in the order of sending: pictures overtake each other, and are overtaken.
 pub(crate) fn is_numbered(message: &Message) -> bool {
-    message.kind == Kind::Text
+    matches!(message.kind, Kind::Text | Kind::Own(_)) && message.kind.counts()
+}
+
+/// A message of an own kind has its mark in its data, until it is deleted.
+pub(crate) fn has_other_data(message: &Message) -> bool {
+    let is_own = matches!(message.kind, Kind::Own(_)) && message.kind.counts() && message.deleted_at.is_none();
+    let said = message.data.as_ref().and_then(|data| data.as_object().get("mark")).and_then(Value::as_str);
+    is_own && said != mark(&message.body) || message.deleted_at.is_some() && message.data.is_some()
 }
 
 /// Whether it can be the message with this number: one that is deleted says nothing.
@@ -52,6 +68,16 @@ pub(crate) fn is_number(message: &Message, number: u64) -> bool {
 }
 
 impl User {
+    /// Returns a text, or a message of an own kind with this text.
+    pub(crate) fn maybe_own(&mut self, text: String) -> Draft {
+        if self.rng.u32(..OWN_ONE_IN) > 0 {
+            return Draft::new(text);
+        }
+        self.counts.own_kinds.fetch_add(1, Relaxed);
+        let data = data(&[("mark", mark(&text).expect("every text has one"))]);
+        Draft::own("x-note", text, data)
+    }
+
     /// Changes some message, if there is one; whether there was.
     pub(crate) async fn change(&mut self) -> bool {
         let known = self.conversations.iter().filter(|(id, shown)| !id.is_group() && !shown.said.is_empty());
@@ -78,6 +104,13 @@ impl User {
             (true, 5..7) => client.delete(id, *seq).await,
             // Permission is checked elsewhere.
             (false, 0) if id.is_group() => client.delete(id, *seq).await,
+            // Not before the other user has written: such entries have a rate of their own.
+            (false, 9) => {
+                self.counts.silent.fetch_add(1, Relaxed);
+                client
+                    .send(Target::Conversation(id.clone()), Draft::own("xs-mood", "", data(&[("mood", "fine")])))
+                    .await
+            }
             (_, any) => {
                 let emoji = EMOJIS.get(any % (EMOJIS.len() + 1)).and_then(|emoji| Emoji::parse(emoji).ok());
                 client.react(id, *seq, emoji).await

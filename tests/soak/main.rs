@@ -1,7 +1,7 @@
 //! Users chat through the client library over the real local server. Meanwhile sockets are cut, sandboxes killed, and
 //! calls to AWS lost, refused and delayed. The users write and change messages in pairs and in groups with changing
-//! members. Some messages have a picture, and a backend writes to the users. At the end, the test accounts for every
-//! message.
+//! members. Some messages have a picture or an own kind. Users change their names, and a backend writes to them. A filter
+//! of messages stalls and fails. At the end, the test accounts for every message.
 //!
 //! `PIGEONHOLE_MESSAGES` and `PIGEONHOLE_SEED` (or `just soak MESSAGES SEED`) set the number and the seed. The seed
 //! decides every choice of users and faults. The order in which threads make these choices depends on the machine.
@@ -13,9 +13,11 @@ mod backend;
 mod changes;
 mod events;
 mod faults;
+mod filter;
 mod groups;
 mod media;
 mod phones;
+mod profiles;
 mod timing;
 mod user;
 
@@ -27,6 +29,7 @@ use std::time::{Duration, Instant};
 use backend::{Backend, TOLD_ONE_IN};
 use events::{Reading, Refusals};
 use faults::Faults;
+use filter::Judge;
 use indicatif::{ProgressBar, ProgressStyle};
 use media::Folder;
 use pigeonhole_client::ConversationId;
@@ -48,7 +51,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 #[tokio::test(flavor = "multi_thread")]
 async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let (messages, seed) = (parameter("PIGEONHOLE_MESSAGES", MESSAGES), parameter("PIGEONHOLE_SEED", 1));
-    let (_proxy, server, faults, refusals) = server(seed).await;
+    let (judge, filter) = Judge::start().await;
+    let (_proxy, server, faults, refusals) = server(seed, filter).await;
     let started = Instant::now();
     let (counts, stop, done) = (Arc::new(Counts::default()), CancellationToken::new(), CancellationToken::new());
     tokio::spawn(stop_by_hand(stop.clone()));
@@ -79,6 +83,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
         user.check_badges().await;
     }
     let pictures = media::check(&server, &users).await;
+    let other_names = profiles::check(&users).await;
     let phones = phones::ring_and_clear(&server, &mut users).await;
     let consumed = reading.end(&server).await;
 
@@ -89,6 +94,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     table(&account(&counts, &users));
     table(&of_groups.account(&counts));
     table(&[backend.account(), pictures.account(&counts)].concat());
+    table(&judge.account());
     table(&consumed.account);
     table(&[
         ("conversations that phones rang for", phones.rung),
@@ -100,6 +106,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let mut wrong = wrong(&counts, wanted);
     wrong.extend([
         ("users with something left pending", pending),
+        ("names that are not the last", other_names),
         ("conversations that no phone rang for", phones.silent),
         ("notifications of what was read", phones.left),
     ]);
@@ -112,10 +119,11 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let disturbed = tally.faults.values().sum::<u64>() + counts.cuts.load(Relaxed) + counts.restarts.load(Relaxed);
     assert!(disturbed * 10 >= wanted, "only {disturbed} faults: this proves little");
     proves_something(&counts, phones.rung, wanted);
+    judge.proves_something();
 }
 
 /// Starts a server whose calls to AWS fail.
-async fn server(seed: u64) -> (Proxy, Arc<TestServer>, Arc<Faults>, Arc<Refusals>) {
+async fn server(seed: u64, filter: String) -> (Proxy, Arc<TestServer>, Arc<Faults>, Arc<Refusals>) {
     let (faults, refusals) = (Arc::new(Faults::new(seed, FAULT_ONE_IN)), Arc::new(Refusals::default()));
     let proxy = Proxy::open({
         let (faults, refusals) = (Arc::clone(&faults), Arc::clone(&refusals));
@@ -127,6 +135,8 @@ async fn server(seed: u64) -> (Proxy, Arc<TestServer>, Arc<Faults>, Arc<Refusals
         .server_with(|options| {
             TestServer::ringing(options, 1);
             options.parameters.insert("UploadRate".to_owned(), "off".to_owned());
+            options.parameters.insert("SendHookMs".to_owned(), filter::TIME_MS.to_string());
+            options.send_hook = Some(filter);
             if events::are_wanted() {
                 TestServer::publishing(options);
             }
@@ -141,6 +151,9 @@ fn proves_something(counts: &Counts, rung: u64, wanted: u64) {
     assert!(count(&counts.changes) * 10 >= wanted, "few changes: this proves little");
     assert!(count(&counts.churn) * 10 >= count(&counts.in_groups), "little churn: this proves little");
     assert!(count(&counts.pictures) * 20 >= wanted, "few pictures: this proves little");
+    assert!(count(&counts.own_kinds) * 20 >= wanted, "few messages of own kinds: this proves little");
+    assert!(count(&counts.silent) * 100 >= wanted, "few silent entries: this proves little");
+    assert!(count(&counts.renames) > 0, "nobody had another name: this proves little");
     assert!(count(&counts.fetched) > 0, "no picture was fetched: this proves little");
     assert!(count(&counts.published_again) > 0, "nothing was published twice: this proves little");
 }
@@ -180,6 +193,9 @@ fn account(counts: &Counts, users: &[User]) -> Vec<(&'static str, u64)> {
     vec![
         ("sent", count(&counts.sent)),
         ("of them changes", count(&counts.changes)),
+        ("messages of an own kind, direct", count(&counts.own_kinds)),
+        ("silent entries", count(&counts.silent)),
+        ("changes of a name", count(&counts.renames)),
         ("changes that came too late, or were too many", count(&counts.declined)),
         ("deletes after which the text was looked for", count(&counts.looked_for)),
         ("answered", count(&counts.answered)),
@@ -207,6 +223,7 @@ fn wrong(counts: &Counts, wanted: u64) -> Vec<(&'static str, u64)> {
         ("wrong unread", count(&counts.wrong_unread)),
         ("views that differ from the log", count(&counts.wrong_views)),
         ("deleted, and found afterwards", count(&counts.not_deleted)),
+        ("data of another message, or none", count(&counts.other_data)),
     ]
 }
 

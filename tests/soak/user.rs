@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::changes::{CHANGE_ONE_IN, Said, is_number, is_numbered, text};
+use crate::changes::{CHANGE_ONE_IN, Said, has_other_data, is_number, is_numbered, text};
 use crate::groups::{Groups, joins};
 use crate::media::Folder;
 use crate::phones;
@@ -55,6 +55,11 @@ pub(crate) struct Counts {
     /// Conversations of a user that look otherwise than the log says.
     pub(crate) wrong_views: AtomicU64,
     pub(crate) wrong_unread: AtomicU64,
+    /// Messages of an own kind to another user, silent entries, and messages with other data than their author gave.
+    pub(crate) own_kinds: AtomicU64,
+    pub(crate) silent: AtomicU64,
+    pub(crate) other_data: AtomicU64,
+    pub(crate) renames: AtomicU64,
     pub(crate) cuts: AtomicU64,
     pub(crate) restarts: AtomicU64,
     /// Requests in groups, and those of them that changed members or rules.
@@ -210,6 +215,7 @@ impl User {
             if message.sender_id != *self.name && self.rng.u32(..READ_ONE_IN) == 0 {
                 self.app.client.read(&message.conversation_id, message.seq);
             }
+            self.may_rename();
             if self.rng.u32(..CUT_ONE_IN) == 0 {
                 self.network.cut();
                 self.counts.cuts.fetch_add(1, Relaxed);
@@ -230,7 +236,8 @@ impl User {
                 let number = self.said.entry(peer.clone()).or_default();
                 *number += 1;
                 let text = text(&self.name, &peer, *number);
-                self.app.client.send_to(peer, text).await.expect("it goes into the outbox");
+                let draft = self.maybe_own(text);
+                self.app.client.send_to(peer, draft).await.expect("it goes into the outbox");
             }
         }
         self.to_send -= 1;
@@ -249,6 +256,9 @@ impl User {
                 None => _ = self.counts.shown_twice.fetch_add(1, Relaxed),
             }
             return;
+        }
+        if has_other_data(message) {
+            self.counts.other_data.fetch_add(1, Relaxed);
         }
         shown.held.insert(message.seq.value());
         shown.before = shown.last_seq;
