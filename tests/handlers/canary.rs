@@ -267,3 +267,104 @@ async fn a_deleted_file_is_nowhere_and_neither_is_its_name() {
     );
     assert_eq!(control.finds("media/file/"), ["answer to download", "object"]);
 }
+
+/// Words that no other text of the story contains, in data, a name, a title and a note.
+struct Private {
+    data: String,
+    edited: String,
+    silent: String,
+    name: String,
+    title: String,
+    note: String,
+}
+
+/// Alice writes data, sets a name, and makes a group. Bob reports her. Then her entries are deleted, or not, and each
+/// user requests everything.
+async fn team_story(bench: &Workbench, private: &Private, deleted: bool) -> Told {
+    let Private { data, edited, silent, name, title, note } = private;
+    let of = |word: &str| json!({ "of": word });
+    let text = json!({
+        "action": "send", "to": "bob", "client_msg_id": "m1", "kind": "x-poll", "body": "a poll", "data": of(data),
+    });
+    let id = bench.ok("alice", text.clone()).await["conversation_id"].clone();
+    bench
+        .ok("bob", json!({"action": "send", "to": "alice", "client_msg_id": "b1", "kind": "text", "body": "hi"}))
+        .await;
+    let in_pair = |mut frame: Value| {
+        frame["conversation_id"] = id.clone();
+        frame
+    };
+    let edit =
+        in_pair(json!({"action": "edit", "seq": 1, "client_msg_id": "e1", "body": "a poll", "data": of(edited)}));
+    bench.ok("alice", edit.clone()).await;
+    let mood = in_pair(json!({"action": "send", "client_msg_id": "s1", "kind": "xs-mood", "data": of(silent)}));
+    bench.ok("alice", mood.clone()).await;
+    bench.ok("alice", json!({"action": "profile", "set": {"name": name}})).await;
+    let create = json!({"action": "create", "client_msg_id": "c1", "title": title, "members": ["bob"]});
+    bench.ok("alice", create.clone()).await;
+    let report = json!({"action": "report", "user_id": "alice", "reason": "spam", "note": note});
+    bench.ok("bob", report.clone()).await;
+    if deleted {
+        for (seq, key) in [(1, "d1"), (4, "d2")] {
+            bench.ok("alice", in_pair(json!({"action": "delete", "seq": seq, "client_msg_id": key}))).await;
+        }
+    }
+    bench.notify().await;
+    bench.fanout().await;
+    let mut told = Told::default();
+    for user in ["alice", "bob"] {
+        bench.connected(user).await;
+    }
+    for (user, frame) in [
+        ("alice", text),
+        ("alice", edit),
+        ("alice", mood),
+        ("alice", create),
+        ("bob", report),
+        ("bob", json!({"action": "drain"})),
+        ("bob", in_pair(json!({"action": "history"}))),
+        ("bob", json!({"action": "inbox"})),
+        ("bob", json!({"action": "profiles", "user_ids": ["alice"]})),
+        // Refused: the message names the field.
+        ("alice", json!({"action": "profile", "set": {"name": name.repeat(99)}})),
+        ("bob", json!({"action": "report", "user_id": "alice", "reason": "spam", "note": note.repeat(99)})),
+    ] {
+        let what = frame["action"].as_str().unwrap().to_owned();
+        told.add(format!("answer to {what}"), &bench.run(user, frame).await);
+    }
+    told.add("frame", &json!(bench.aws.frames("bob=")));
+    let month = bench
+        .aws
+        .rows("AuditTable")
+        .iter()
+        .find_map(|row| row["conversation_id"].as_str()?.strip_prefix("reports ").map(str::to_owned));
+    let reports = json!({"op": "reports", "month": month.expect("bob reported")});
+    told.add("answer to an operator", &bench.started().admin(reports).await);
+    told.add_tables(bench);
+    told
+}
+
+#[tokio::test]
+async fn no_log_has_data_a_name_a_title_or_a_note() {
+    let word = |bird: &str| format!("{bird}-{}", fastrand::u64(..));
+    let private = Private {
+        data: word("finch"),
+        edited: word("heron"),
+        silent: word("wren"),
+        name: word("Robin"),
+        title: word("owls"),
+        note: word("crow"),
+    };
+    let deleted = logged(team_story(&Workbench::ringing(), &private, true)).await;
+    for data in [&private.data, &private.edited, &private.silent] {
+        assert_eq!(deleted.finds(data), ["AuditTable"], "{data}");
+    }
+    assert_eq!(deleted.finds(&private.name), ["ConversationsTable", "answer to profiles"]);
+    assert_eq!(deleted.finds(&private.note), ["AuditTable", "answer to an operator"]);
+    let control = logged(team_story(&Workbench::ringing(), &private, false)).await;
+    for data in [&private.edited, &private.silent] {
+        assert_eq!(control.finds(data), ["MessagesTable", "answer to drain", "answer to history", "frame"], "{data}");
+    }
+    let places = control.finds(&private.title);
+    assert!(places.contains(&"answer to inbox") && !places.contains(&"log"), "{places:?}");
+}
