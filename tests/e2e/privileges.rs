@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use serde_yaml_ng::Value as Yaml;
 use sha2::{Digest as _, Sha256};
 use testkit::{AwsCall, Fault, Phone, Proxy, TestServer};
+use wire::limits::PINNED_CONVERSATIONS_MAX;
 
 use crate::backend::{publish, queue, settled, sqs};
 use crate::http::post;
@@ -101,6 +102,7 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
     for (_, _, platform) in APPLICATIONS {
         ring(&server, platform).await;
     }
+    pin(&server).await;
     do_too_much(&server).await;
     exchange_keys(&server).await;
     seal(&server).await;
@@ -484,6 +486,17 @@ async fn ring(server: &TestServer, platform: &str) {
     let mut phone = server.device("bob", platform).await;
     phone.ok(register).await;
     phone.ok(json!({"action": "device", "token": null})).await;
+}
+
+/// A list of pinned conversations that is full.
+async fn pin(server: &TestServer) {
+    let mut pia = server.phone("pia").await;
+    for number in 0..=PINNED_CONVERSATIONS_MAX {
+        let sent = pia.send(&format!("peer{number}"), &format!("pin{number}"), "hi").await;
+        pia.ask(about(&sent["conversation_id"], "settings", "", &json!({"set": {"pinned": true}}))).await;
+    }
+    pia.ok(json!({"action": "inbox", "pinned": true})).await;
+    pia.leave().await;
 }
 
 /// More than a user may: more connections, and to each function more requests, as if most of them had gone to other processes.

@@ -64,7 +64,7 @@ async fn a_kind_and_attributes_that_are_not_known_are_passed_on() {
     });
     rewrite(&bench, "InboxTable", of("bob", &id), |row| {
         row["last_kind"] = json!({"S": "hologram"});
-        row["pinned"] = json!({"N": "4102444800000"});
+        row["depth"] = json!({"N": "4102444800000"});
     });
     let drained = bench.ok("bob", json!({"action": "drain"})).await;
     assert_eq!(seqs(&drained, &id), [1, 2]);

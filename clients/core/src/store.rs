@@ -653,6 +653,7 @@ fn set<T: Tables>(tables: &mut T, me: &UserId, settings: &Settings) -> Result<()
         row.muted_until = set.muted_until.unwrap_or(row.muted_until);
         row.archived = set.archived.unwrap_or(row.archived);
         row.marked_unread = set.unread.unwrap_or(row.marked_unread);
+        row.pinned = set.pinned.unwrap_or(row.pinned);
         tables.set_channel(&id, Some(&row))?;
     }
     let Some(mut row) = tables.row(&id)? else { return Ok(()) };
@@ -662,6 +663,7 @@ fn set<T: Tables>(tables: &mut T, me: &UserId, settings: &Settings) -> Result<()
             row.mute_mentions = set.mute_mentions.unwrap_or(row.mute_mentions);
             row.archived = set.archived.unwrap_or(row.archived);
             row.marked_unread = set.unread.unwrap_or(row.marked_unread);
+            row.pinned = set.pinned.unwrap_or(row.pinned);
         }
         Settings::User { set, .. } => row.blocked = set.blocked,
     }

@@ -384,6 +384,7 @@ impl Server {
                 mute_mentions: false,
                 archived: said.archived,
                 marked_unread: said.marked_unread,
+                pinned: false,
                 restricted_until: None,
                 blocked: false,
                 encrypted: false,

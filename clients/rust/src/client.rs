@@ -513,7 +513,7 @@ impl Client {
         &self,
         cursor: Option<ConversationId>,
     ) -> impl Future<Output = Result<ChannelsResult, Error>> + Send + 'static + use<> {
-        self.ask(ChannelsRequest { cursor })
+        self.ask(ChannelsRequest { cursor, pinned: false })
     }
 
     /// Subscribes to a channel that the app shows. Each entry comes once and in order as [`Event::Message`], until
@@ -613,7 +613,7 @@ impl Client {
         &self,
         cursor: Option<String>,
     ) -> impl Future<Output = Result<InboxResult, Error>> + Send + 'static + use<> {
-        let request = InboxRequest { limit: INBOX_LIMIT_MAX, cursor, since: None };
+        let request = InboxRequest { limit: INBOX_LIMIT_MAX, cursor, since: None, pinned: false };
         self.ask(request)
     }
 

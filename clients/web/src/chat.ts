@@ -146,6 +146,11 @@ export class Chat {
     return this.#actions.settings({ conversation_id: this.id, set: { archived } });
   }
 
+  /** Keeps the conversation at the top of the chat list. Ten conversations can be there, and ten channels. */
+  pinToTop(pinned: boolean): Promise<void> {
+    return this.#actions.settings({ conversation_id: this.id, set: { pinned } });
+  }
+
   /** Shows the conversation as unread, on all devices, until it is read. `unread` stays the number. */
   markUnread(unread: boolean): Promise<void> {
     return this.#actions.settings({ conversation_id: this.id, set: { unread } });

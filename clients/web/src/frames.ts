@@ -838,6 +838,10 @@ export interface InboxRequest {
   id?: RequestId;
   limit?: number;
   /**
+   * Only those that the user has pinned, the one pinned last first, without pages.
+   */
+  pinned?: boolean;
+  /**
    * Only conversations that were active since, with any offset from UTC. Goes along with every cursor.
    */
   since?: Timestamp;
@@ -878,6 +882,10 @@ export interface ConversationSettings {
    * Until then the conversation sends no push, except for mentions. `null`: not muted.
    */
   muted_until?: MutedUntil | null;
+  /**
+   * At the top of the chat list, the one pinned last first.
+   */
+  pinned?: boolean;
   /**
    * Shown as unread until the next `read`, whatever the marks are.
    */
@@ -1281,6 +1289,10 @@ export interface ChannelsRequest {
    * Echoed by the answer.
    */
   id?: RequestId;
+  /**
+   * Only those that the user has pinned, the one pinned last first, without pages.
+   */
+  pinned?: boolean;
 }
 /**
  * Has a channel's entries come over this connection as they are written.
@@ -1791,6 +1803,10 @@ export interface Conversation {
    * The other member of a direct conversation; in a note, the member.
    */
   peer_id?: UserId;
+  /**
+   * The member has pinned it.
+   */
+  pinned?: boolean;
   /**
    * The members of a group who may do something.
    */
@@ -2476,6 +2492,10 @@ export interface Channel {
    */
   muted_until?: MutedUntil;
   /**
+   * The member has pinned it.
+   */
+  pinned?: boolean;
+  /**
    * The members who may write messages.
    */
   post: "all" | "admins";
@@ -3015,7 +3035,7 @@ export function isAddResult(value: unknown): value is AddResult {
 export function isChannel(value: unknown): value is Channel {
   return isObject(value) &&
     has(value, isText, "add", "conversation_id", "history", "join", "post", "role", "title") &&
-    mayHave(value, isFlag, "archived", "marked_unread") &&
+    mayHave(value, isFlag, "archived", "marked_unread", "pinned") &&
     has(value, isInteger, "first_seq", "last_seq", "read_seq", "unread") &&
     mayHave(value, isLastMessage, "last_message") &&
     value.kind === "channel" &&
@@ -3065,7 +3085,7 @@ export function isConnectionReplacedEvent(value: unknown): value is ConnectionRe
 export function isConversation(value: unknown): value is Conversation {
   return isObject(value) &&
     mayHave(value, isText, "add", "history", "peer_id", "post", "role", "title") &&
-    mayHave(value, isFlag, "archived", "blocked", "encrypted", "marked_unread", "mute_mentions") &&
+    mayHave(value, isFlag, "archived", "blocked", "encrypted", "marked_unread", "mute_mentions", "pinned") &&
     has(value, isText, "conversation_id", "kind") &&
     has(value, isInteger, "delivered_seq", "last_seq", "read_seq", "unread") &&
     mayHave(value, isInteger, "epoch", "first_seq", "member_count", "mentions") &&
@@ -3076,7 +3096,7 @@ export function isConversation(value: unknown): value is Conversation {
 
 export function isConversationSettings(value: unknown): value is ConversationSettings {
   return isObject(value) &&
-    mayHave(value, isFlag, "archived", "mute_mentions", "unread") &&
+    mayHave(value, isFlag, "archived", "mute_mentions", "pinned", "unread") &&
     (value.muted_until === undefined || ((isTimestamp(value.muted_until) || value.muted_until === "forever") || value.muted_until === null));
 }
 

@@ -51,6 +51,7 @@ export const MIME_CHARS_MAX = 100;
 export const NOTE_CHARS_MAX = 500;
 export const OPENED_CHARS_MAX = 24576;
 export const OPENED_KEY_BYTES = 32;
+export const PINNED_CONVERSATIONS_MAX = 10;
 export const PINS_MAX = 20;
 export const PIXELS_MAX = 65535;
 export const POLL_LIVE_MS = 60000;

@@ -145,7 +145,6 @@ class List {
       },
       direct: () => expect(list.direct(what.peer_id), place).toBe(what.key),
       draft: () => list.draft(what.key, what.text === null ? undefined : { body: what.text }),
-      pin: () => list.pin(what.key, what.at),
       presence: () => list.presence(what),
       read: () => list.read(what.conversation_id, what.seq),
       read_all: () => {

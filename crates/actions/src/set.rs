@@ -1,8 +1,10 @@
 //! A user's settings for a conversation or for another user.
 
 use domain::Failure;
+use store::pinned::{self, List, Pins};
 use store::settings::{self, Block, Set};
-use store::{channels, heads, inbox};
+use store::{Store, channels, heads, inbox};
+use wire::limits::PINNED_CONVERSATIONS_MAX;
 use wire::{ConversationId, ConversationKind, ConversationSettings, Refusal, Settings, UserId, direct_conversation_id};
 
 use crate::retry::{Attempt, retry};
@@ -30,7 +32,14 @@ async fn of_conversation(
     set: &ConversationSettings,
 ) -> Result<(), Failure> {
     let store = &actions.store;
-    let of_row = async || Ok(settings::set_conversation(store, user, conversation, set, actions.now()).await?);
+    let of_row = async || {
+        let still = async |ids: &[ConversationId]| {
+            let rows = inbox::pinned(store, user, ids).await?.0;
+            Ok(rows.into_iter().map(|row| row.conversation_id).collect())
+        };
+        let pins = pins(store, user, conversation, (set, List::Chats), still).await?;
+        Ok(settings::set_conversation(store, user, conversation, set, actions.now(), pins.as_ref()).await?)
+    };
     match conversation.kind() {
         ConversationKind::Group => {
             let mut is_touched = false;
@@ -52,11 +61,40 @@ async fn of_conversation(
         ConversationKind::Channel => {
             until_set(async || {
                 let head = heads::get(store, conversation).await?.ok_or(Refusal::NotMember)?;
-                Ok(channels::set(store, user, conversation, set, head.counted).await?)
+                let still = async |ids: &[ConversationId]| {
+                    let rows = channels::pinned(store, user, ids).await?.rows;
+                    Ok(rows.into_iter().map(|row| row.conversation_id).collect())
+                };
+                let pins = pins(store, user, conversation, (set, List::Channels), still).await?;
+                Ok(channels::set(store, user, conversation, set, head.counted, pins.as_ref()).await?)
             })
             .await
         }
     }
+}
+
+/// Returns the list of what is pinned with or without this conversation, if that is to be set. `still`: those that the
+/// user has not left. The others leave a full list.
+async fn pins(
+    store: &Store,
+    user: &UserId,
+    conversation: &ConversationId,
+    (set, list): (&ConversationSettings, List),
+    still: impl AsyncFn(&[ConversationId]) -> Result<Vec<ConversationId>, Failure>,
+) -> Result<Option<Pins>, Failure> {
+    let Some(is_pinned) = set.pinned else { return Ok(None) };
+    let was = pinned::get(store, user, list).await?;
+    let mut ids: Vec<ConversationId> = was.ids.iter().filter(|id| *id != conversation).cloned().collect();
+    if is_pinned && ids.len() >= PINNED_CONVERSATIONS_MAX {
+        ids = still(&ids).await?;
+    }
+    if is_pinned && ids.len() >= PINNED_CONVERSATIONS_MAX {
+        return Err(Refusal::LimitReached.into());
+    }
+    if is_pinned {
+        ids.insert(0, conversation.clone());
+    }
+    Ok(Some(Pins { ids, was }))
 }
 
 async fn until_set(mut set: impl AsyncFnMut() -> Result<Set, Failure>) -> Result<(), Failure> {

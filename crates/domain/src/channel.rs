@@ -35,6 +35,8 @@ pub struct ChannelRow {
     pub archived_counted: Option<u64>,
     /// The member has marked it as unread, and has read nothing since.
     pub marked_unread: bool,
+    /// Among the pinned channels.
+    pub pinned: bool,
     /// Another user added them.
     pub is_added: bool,
     /// Until then they may only read.
@@ -70,6 +72,7 @@ impl ChannelRow {
             muted_until: None,
             archived_counted: None,
             marked_unread: false,
+            pinned: false,
             restricted_until: None,
         }
     }
@@ -107,6 +110,7 @@ impl ChannelRow {
             muted_until: self.muted_until,
             archived: self.archived_counted.is_some_and(|counted| counted >= head.counted),
             marked_unread: self.marked_unread,
+            pinned: self.pinned,
             restricted_until: self.restricted_until.filter(|until| until.is_after(now)),
         }
     }

@@ -108,6 +108,8 @@ pub struct MemberSettings {
     pub archived: bool,
     /// Shown as unread until the next read.
     pub marked_unread: bool,
+    /// Among the pinned conversations.
+    pub pinned: bool,
     /// The peer is blocked.
     pub blocked: bool,
 }
@@ -440,8 +442,9 @@ fn raised(before: &Marks, last: Seq, delivered_seq: Seq, read_seq: Seq, unread: 
 impl Membership {
     /// Returns the row as the chat list shows it at this time.
     pub fn shown(self, now: Timestamp) -> wire::Conversation {
+        let is_open = self.is_open();
         let Membership { conversation_id, with, end, last, marks, settings, epoch, .. } = self;
-        let MemberSettings { muted_until, mute_mentions, archived, marked_unread, blocked } = settings;
+        let MemberSettings { muted_until, mute_mentions, archived, marked_unread, pinned, blocked } = settings;
         let LastEntry { seq, sender_id, kind, preview, sent_at, deleted, system, .. } = last;
         let (peer_id, view) = match with {
             With::Peer { peer_id, .. } => (Some(peer_id), None),
@@ -474,6 +477,7 @@ impl Membership {
             mute_mentions,
             archived,
             marked_unread,
+            pinned: pinned && is_open,
             restricted_until: restricted_until.filter(|until| until.is_after(now)),
             blocked,
             encrypted: is_encrypted,

@@ -20,6 +20,7 @@ use wire::{ConversationId, ConversationSettings, MutedUntil, Role, Seq, Timestam
 use crate::error::CallResult as _;
 use crate::inbox::{MemberRows, get_item, key, member_rows, muted_until, row};
 use crate::item::{Item, Reader, VERSION, Value, number, readable, text, version};
+use crate::pinned::Pins;
 use crate::roster::{restricted_until, role};
 use crate::settings::{self, Set};
 use crate::transaction::{Outcome, delete, put, update};
@@ -94,6 +95,16 @@ pub async fn count(store: &Store, user: &UserId) -> Result<Count, Error> {
     let found = query.send().await.of_call("Query", table)?;
     let [all, added] = [found.scanned_count(), found.count()].map(|count| usize::try_from(count).unwrap_or_default());
     Ok(Count { own: all.saturating_sub(added), added })
+}
+
+/// Returns the pinned ones of these channels, in their order, as one page. The user has no row of a channel that they left.
+pub async fn pinned(store: &Store, user: &UserId, channels: &[ConversationId]) -> Result<Page, Error> {
+    let table = &store.tables.inbox;
+    let items = batch::all(store, table, channels.iter().map(|id| key(user, id)).collect(), true).await?;
+    let (mut rows, unreadable) = readable(items.iter().map(|item| read(table, item)));
+    rows.retain(|row| row.pinned);
+    rows.sort_by_key(|row| channels.iter().position(|id| *id == row.conversation_id));
+    Ok(Page { rows, unreadable, next: None })
 }
 
 fn query(store: &Store, user: &UserId) -> QueryFluentBuilder {
@@ -359,7 +370,7 @@ pub async fn mark_read(
 /// Takes the member's mark as unread away, by a read that raises nothing.
 pub async fn unmark(store: &Store, user: &UserId, channel: &ConversationId) -> Result<Set, Error> {
     let attributes = [("marked_unread", Value::Removed)];
-    settings::set_attributes(store, user, channel, IS_MEMBER, attributes).await
+    settings::set_attributes(store, user, channel, IS_MEMBER, attributes, None).await
 }
 
 /// Sets these fields in the user's own row. An archived channel stays archived until it has more messages than
@@ -370,6 +381,7 @@ pub async fn set(
     channel: &ConversationId,
     set: &ConversationSettings,
     counted: u64,
+    pins: Option<&Pins>,
 ) -> Result<Set, Error> {
     let archived = |archived: bool| Value::of(archived.then(|| number(counted)));
     let archived = set.archived.map_or(Value::Left, archived);
@@ -377,8 +389,9 @@ pub async fn set(
         ("muted_until", settings::muted_until(set)),
         ("archived_counted", archived),
         ("marked_unread", settings::flag(set.unread)),
+        ("pinned", settings::flag(set.pinned)),
     ];
-    settings::set_attributes(store, user, channel, IS_MEMBER, attributes).await
+    settings::set_attributes(store, user, channel, IS_MEMBER, attributes, pins).await
 }
 
 /// The row of the poster, who has read everything up to the post; if they are a member.
@@ -454,6 +467,7 @@ fn read(table: &str, item: &Item) -> Result<ChannelRow, Error> {
         muted_until: muted_until(&row)?,
         archived_counted: row.optional("archived_counted", Reader::count)?,
         marked_unread: row.flag("marked_unread")?,
+        pinned: row.flag("pinned")?,
         is_added: row.flag("is_added")?,
         restricted_until: restricted_until(&row)?,
     })

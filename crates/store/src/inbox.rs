@@ -110,6 +110,22 @@ pub async fn get_many(store: &Store, members: &[(UserId, ConversationId)]) -> Re
     })
 }
 
+/// Returns the user's rows of those of these conversations that are pinned, in their order, and how many can't be read. A
+/// group that the user has left is not pinned.
+pub async fn pinned(
+    store: &Store,
+    user: &UserId,
+    conversations: &[ConversationId],
+) -> Result<(Vec<Membership>, u64), Error> {
+    let table = &store.tables.inbox;
+    let items = batch::all(store, table, conversations.iter().map(|id| key(user, id)).collect(), true).await?;
+    let (rows, unreadable) = readable(items.iter().map(|item| read_if_written(table, item)));
+    let mut rows: Vec<Membership> = rows.into_iter().flatten().collect();
+    rows.retain(|row| row.settings.pinned && row.is_open());
+    rows.sort_by_key(|row| conversations.iter().position(|id| *id == row.conversation_id));
+    Ok((rows, unreadable))
+}
+
 /// Rows of some members of one conversation.
 #[derive(Debug)]
 pub struct MemberRows<R> {
@@ -738,6 +754,7 @@ fn read(table: &str, item: &Item) -> Result<Membership, Error> {
             mute_mentions: row.flag("mute_mentions")?,
             archived: row.flag("archived")?,
             marked_unread: row.flag("marked_unread")?,
+            pinned: row.flag("pinned")?,
             blocked: row.flag("blocked")?,
         },
         epoch: row.optional("epoch", Reader::count)?.unwrap_or_default(),

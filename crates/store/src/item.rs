@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
-use wire::{Bytes, Carried, Seq, Timestamp, UserId};
+use wire::{Bytes, Carried, ConversationId, Seq, Timestamp, UserId};
 
 use crate::Error;
 
@@ -136,6 +136,13 @@ impl<'a> Reader<'a> {
         let list = self.item.get(attribute).and_then(|value| value.as_l().ok());
         let list = list.ok_or_else(|| self.unusable(attribute))?;
         Ok(list.iter().filter_map(|id| UserId::parse(id.as_s().ok()?).ok()).collect())
+    }
+
+    /// Reads a list of conversations. The list leaves out an id of a later form.
+    pub(crate) fn conversations(&self, attribute: &'static str) -> Result<Vec<ConversationId>, Error> {
+        let list = self.item.get(attribute).and_then(|value| value.as_l().ok());
+        let list = list.ok_or_else(|| self.unusable(attribute))?;
+        Ok(list.iter().filter_map(|id| ConversationId::parse(id.as_s().ok()?).ok()).collect())
     }
 
     /// Reads a list of entries. The list leaves out what is none.

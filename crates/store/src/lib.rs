@@ -20,6 +20,7 @@ pub mod media;
 pub mod message_append;
 pub mod message_change;
 pub mod messages;
+pub mod pinned;
 pub mod profiles;
 mod read_units;
 pub mod replays;

@@ -1,5 +1,7 @@
 //! Settings of users for conversations and for each other, in the rows of `inbox`.
 
+use std::collections::HashMap;
+
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, TransactWriteItem, Update};
@@ -9,6 +11,7 @@ use wire::{ConversationId, ConversationSettings, Timestamp, UserId};
 use crate::inbox::{get_item, key};
 use crate::item::{Reader, VERSION, Value, text, version};
 use crate::message_append::{FirstMessage, first_messages_update};
+use crate::pinned::{Pins, list_update};
 use crate::transaction::{self, Outcome};
 use crate::{Error, Store, connections};
 
@@ -22,13 +25,14 @@ pub enum Set {
     Busy,
 }
 
-/// Sets these fields of a conversation, in the user's own row.
+/// Sets these fields of a conversation, in the user's own row. `pins`: if it is pinned, or no longer.
 pub async fn set_conversation(
     store: &Store,
     user: &UserId,
     conversation: &ConversationId,
     set: &ConversationSettings,
     now: Timestamp,
+    pins: Option<&Pins>,
 ) -> Result<Set, Error> {
     // No badge counts a muted conversation.
     let look = set.muted_until.map_or(Value::Left, |_| Value::Set(text(Look::new(Wanted::Badge, now).stored())));
@@ -37,9 +41,10 @@ pub async fn set_conversation(
         ("mute_mentions", flag(set.mute_mentions)),
         ("archived", flag(set.archived)),
         ("marked_unread", flag(set.unread)),
+        ("pinned", flag(set.pinned)),
         ("look", look),
     ];
-    set_attributes(store, user, conversation, "attribute_exists(last_seq)", attributes).await
+    set_attributes(store, user, conversation, "attribute_exists(last_seq)", attributes, pins).await
 }
 
 /// A setting that is there while it is set.
@@ -52,28 +57,22 @@ pub(crate) fn muted_until(set: &ConversationSettings) -> Value {
 }
 
 /// Sets those that have a value, removes those that have none, and leaves the others, in a row for which `condition`
-/// holds.
+/// holds. The list of what is pinned changes with it.
 pub(crate) async fn set_attributes<const N: usize>(
     store: &Store,
     user: &UserId,
     conversation: &ConversationId,
     condition: &str,
     attributes: [(&str, Value); N],
+    pins: Option<&Pins>,
 ) -> Result<Set, Error> {
-    let table = &store.tables.inbox;
-    let mut write = store
-        .client
-        .update_item()
-        .table_name(table)
-        .key("user_id", text(user.as_str()))
-        .key("conversation_id", text(conversation.as_str()))
-        .condition_expression(condition);
+    let (table, mut values) = (&store.tables.inbox, HashMap::new());
     let (mut sets, mut removes) = (vec![], vec![]);
     for (name, value) in attributes {
         match value {
             Value::Set(value) => {
                 sets.push(format!("{name} = :{name}"));
-                write = write.expression_attribute_values(format!(":{name}"), value);
+                values.insert(format!(":{name}"), value);
             }
             Value::Removed => removes.push(name.to_owned()),
             Value::Left => {}
@@ -83,8 +82,22 @@ pub(crate) async fn set_attributes<const N: usize>(
         [] => String::new(),
         parts => format!("{word} {} ", parts.join(", ")),
     };
-    let update = clause("SET", &sets) + &clause("REMOVE", &removes);
-    match write.update_expression(update.trim_end()).send().await {
+    let update = (clause("SET", &sets) + &clause("REMOVE", &removes)).trim_end().to_owned();
+    let values = Some(values).filter(|values| !values.is_empty());
+    if let Some(pins) = pins {
+        let row = Update::builder().table_name(table).set_key(Some(key(user, conversation)));
+        let row = row.update_expression(update).condition_expression(condition);
+        let writes = [row.set_expression_attribute_values(values), list_update(store, user, pins)];
+        return match transaction::write(store, table, writes.into_iter().map(transaction::update).collect()).await? {
+            Outcome::Written => Ok(Set::Done),
+            Outcome::Cancelled(cancelled) if cancelled.refused(0).is_some() => Ok(Set::NotMember),
+            Outcome::Cancelled(cancelled) if cancelled.is_lost() => Ok(Set::Busy),
+            Outcome::Cancelled(cancelled) => Err(cancelled.into()),
+        };
+    }
+    let write = store.client.update_item().table_name(table).set_key(Some(key(user, conversation)));
+    let write = write.update_expression(update).condition_expression(condition);
+    match write.set_expression_attribute_values(values).send().await {
         Ok(_) => Ok(Set::Done),
         Err(error) => match error.as_service_error() {
             Some(UpdateItemError::ConditionalCheckFailedException(_)) => Ok(Set::NotMember),

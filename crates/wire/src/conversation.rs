@@ -60,6 +60,9 @@ pub struct Conversation {
     /// The member has marked it as unread, whatever `unread` is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub marked_unread: bool,
+    /// The member has pinned it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
     /// Until then the member may only read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restricted_until: Option<MutedUntil>,
@@ -114,6 +117,9 @@ pub struct Channel {
     /// The member has marked it as unread, whatever `unread` is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub marked_unread: bool,
+    /// The member has pinned it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
     /// Until then the member may only read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restricted_until: Option<MutedUntil>,

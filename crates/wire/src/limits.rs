@@ -144,6 +144,8 @@ limits! {
 
     /// Pinned messages of a conversation.
     pub const PINS_MAX: usize = 20;
+    /// Conversations that a user may pin, and channels.
+    pub const PINNED_CONVERSATIONS_MAX: usize = 10;
 
     /// Entries that one report names.
     pub const REPORT_SEQS_MAX: usize = 10;

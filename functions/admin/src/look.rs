@@ -70,7 +70,7 @@ fn row(row: &Membership) -> Value {
         "read_seq": marks.read_seq, "read_at": row.read_at,
         "unread": marks.unread, "pending_from": marks.pending_from,
         "muted_until": settings.muted_until, "archived": settings.archived,
-        "marked_unread": settings.marked_unread, "blocked": settings.blocked,
+        "marked_unread": settings.marked_unread, "pinned": settings.pinned, "blocked": settings.blocked,
     })
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use domain::{ChannelRow, Entry, Failure, Head, fit};
 use lambda::{Core, EventLine};
+use store::pinned::{self, List};
 use store::{channels, heads, messages};
 use wire::limits::CHANNELS_PER_USER_MAX;
 use wire::{Channel, ChannelsRequest, ChannelsResult, ConversationId, Kind, Refusal, Seq, UserId};
@@ -25,7 +26,13 @@ pub(crate) async fn channels(
     if behind.is_some_and(|id| !id.is_channel()) {
         return Err(Refusal::bad_request("cursor", "must be a next_cursor, or left out").into());
     }
-    let found = channels::list(&core.actions.store, user, PAGE_MAX, behind).await?;
+    let pinned =
+        if request.pinned { Some(pinned::get(&core.actions.store, user, List::Channels).await?.ids) } else { None };
+    let page = async || match &pinned {
+        Some(ids) => channels::pinned(&core.actions.store, user, ids).await,
+        None => channels::list(&core.actions.store, user, PAGE_MAX, behind).await,
+    };
+    let found = page().await?;
     if found.rows.is_empty() && found.next.is_none() {
         line.unreadable(found.unreadable);
         return Ok(ChannelsResult { conversations: vec![], next_cursor: None });
@@ -35,7 +42,7 @@ pub(crate) async fn channels(
     let heads: HashMap<ConversationId, Head> =
         heads.into_iter().map(|head| (head.conversation_id.clone(), head)).collect();
     let lines = lines(core, heads.values()).await?;
-    let again = channels::list(&core.actions.store, user, PAGE_MAX, behind).await?;
+    let again = page().await?;
     line.unreadable(again.unreadable + failed);
     let now = core.actions.clock.now();
     let shown = |row: ChannelRow| {

@@ -3,6 +3,7 @@
 use domain::{ChatList, Cursor, Failure, Membership, fit};
 use lambda::{Core, EventLine};
 use store::inbox;
+use store::pinned::{self, List};
 use wire::limits::INBOX_LIMIT_MAX;
 use wire::{Conversation, InboxRequest, InboxResult, Refusal, Reply, UserId};
 
@@ -15,7 +16,10 @@ pub(crate) async fn inbox(
     request: InboxRequest,
     line: &mut EventLine,
 ) -> Result<Reply, Failure> {
-    let InboxRequest { limit, cursor, since } = request;
+    let InboxRequest { limit, cursor, since, pinned } = request;
+    if pinned {
+        return all_pinned(core, user, line).await;
+    }
     let start = cursor.map(|text| own_cursor(user, &text)).transpose()?;
     let mut behind = start.as_ref().and_then(|start| start.after.clone());
     let mut list = ChatList::new(usize::try_from(limit).unwrap_or(usize::MAX), start, since);
@@ -40,6 +44,17 @@ pub(crate) async fn inbox(
     let (rows, next) = list.page(|rows| fit(shown(rows)).len());
     let conversations = shown(&rows);
     Ok(InboxResult { conversations, next_cursor: next.map(|next| next.to_text(user)) }.into())
+}
+
+/// Reads the conversations that the user has pinned, which fit in a frame.
+async fn all_pinned(core: &Core, user: &UserId, line: &mut EventLine) -> Result<Reply, Failure> {
+    let ids = pinned::get(&core.actions.store, user, List::Chats).await?.ids;
+    let (rows, mut unreadable) = inbox::pinned(&core.actions.store, user, &ids).await?;
+    let (rows, _) = groups::with_heads(core, user, rows, &mut unreadable).await?;
+    line.unreadable(unreadable);
+    let now = core.actions.clock.now();
+    let conversations = fit(rows.into_iter().map(|row| row.shown(now)).collect());
+    Ok(InboxResult { conversations, next_cursor: None }.into())
 }
 
 fn own_cursor(user: &UserId, text: &str) -> Result<Cursor, Refusal> {

@@ -15,6 +15,10 @@ fn to_alice(id: &str) -> Value {
     json!({"action": "send", "to": "alice", "client_msg_id": id, "kind": "text", "body": "hi"})
 }
 
+fn to_alice_of(peer: &str) -> Value {
+    json!({"action": "send", "to": peer, "client_msg_id": "m", "kind": "text", "body": "hi"})
+}
+
 async fn row(bench: &Workbench, user: &str) -> Value {
     bench.ok(user, json!({"action": "inbox"})).await["conversations"][0].clone()
 }
@@ -35,6 +39,74 @@ async fn a_conversation_is_muted_and_archived_and_each_left_alone() {
     assert_eq!(set(json!({"muted_until": until})).await, (until, json!(true)));
     assert_eq!(set(json!({"muted_until": null, "archived": false})).await, (Value::Null, Value::Null));
     assert_eq!(row(&bench, "alice").await["muted_until"], Value::Null, "the others don't see it");
+}
+
+#[tokio::test]
+async fn ten_conversations_are_pinned_the_last_one_first_and_ten_channels() {
+    let bench = Workbench::default();
+    let pin = async |id: &Value, pinned: bool| {
+        let frame = json!({"action": "settings", "conversation_id": id, "set": {"pinned": pinned}});
+        bench.run("bob", frame).await["error"]["code"].clone()
+    };
+    let pinned = async |list: &str| -> Vec<Value> {
+        let rows = bench.ok("bob", json!({"action": list, "pinned": true})).await;
+        assert_eq!(rows["next_cursor"], Value::Null);
+        let rows = rows["conversations"].as_array().unwrap();
+        assert!(rows.iter().all(|row| row["pinned"] == true));
+        rows.iter().map(|row| row["conversation_id"].clone()).collect()
+    };
+    let (mut chats, mut channels) = (vec![], vec![]);
+    for number in 0..11 {
+        let send = json!({"action": "send", "to": format!("user{number}"), "client_msg_id": "m", "kind": "text", "body": "hi"});
+        chats.push(bench.ok("bob", send).await["conversation_id"].take());
+        let create = json!({"action": "create", "client_msg_id": format!("c{number}"), "kind": "channel", "title": "x", "members": ["bob"]});
+        channels.push(bench.ok("alice", create).await["conversation_id"].take());
+    }
+    let group = json!({"action": "create", "client_msg_id": "g", "title": "x", "members": ["bob"]});
+    chats[3] = bench.ok("alice", group).await["conversation_id"].take();
+    for (list, ids) in [("inbox", &chats), ("channels", &channels)] {
+        assert_eq!(pinned(list).await, [Value::Null; 0]);
+        for id in &ids[..10] {
+            assert_eq!(pin(id, true).await, Value::Null);
+        }
+        assert_eq!(pin(&ids[10], true).await, "limit_reached");
+        assert_eq!(pin(&ids[4], true).await, Value::Null, "once more: it is the last one");
+        let wanted: Vec<Value> = [4, 9, 8, 7, 6, 5, 3, 2, 1, 0].map(|at: usize| ids[at].clone()).to_vec();
+        assert_eq!(pinned(list).await, wanted);
+        assert_eq!(pin(&ids[9], false).await, Value::Null);
+        assert_eq!(pin(&ids[10], true).await, Value::Null);
+        let wanted: Vec<Value> = [10, 4, 8, 7, 6, 5, 3, 2, 1, 0].map(|at: usize| ids[at].clone()).to_vec();
+        assert_eq!(pinned(list).await, wanted);
+    }
+    // A channel that the user leaves has no place.
+    bench.ok("bob", json!({"action": "leave", "conversation_id": channels[4], "client_msg_id": "l"})).await;
+    assert_eq!(pinned("channels").await.len(), 9);
+    assert_eq!(pin(&channels[9], true).await, Value::Null);
+    assert_eq!(pinned("channels").await[..2], [channels[9].clone(), channels[10].clone()]);
+    assert_eq!(pin(&channels[4], false).await, "not_member");
+    let row = bench.ok("alice", json!({"action": "channels"})).await["conversations"][0].take();
+    assert_eq!(row["pinned"], Value::Null, "the others don't see it");
+    let both = json!({"action": "inbox", "pinned": true, "cursor": "x"});
+    assert_eq!(bench.refused("bob", both).await, "bad_request");
+}
+
+#[tokio::test]
+async fn two_pins_at_the_same_time_are_both_in_the_list() {
+    let bench = Workbench::default();
+    let id = bench.conversation(1).await;
+    let other = bench.ok("bob", to_alice_of("carol")).await["conversation_id"].take();
+    let pin =
+        |id: &Value| json!({"action": "settings", "conversation_id": id, "set": {"pinned": true, "archived": true}});
+    let first = bench.aws.hold_next("TransactWriteItems");
+    let (both, ()) = tokio::join!(bench.ok("bob", pin(&id)), async {
+        first.reached().await;
+        bench.ok("bob", pin(&other)).await;
+        first.release();
+    });
+    assert_eq!(both, json!({}));
+    let rows = bench.ok("bob", json!({"action": "inbox", "pinned": true})).await["conversations"].take();
+    assert_eq!((rows[0]["conversation_id"].clone(), rows[1]["conversation_id"].clone()), (id, other));
+    assert_eq!(rows[0]["archived"], true);
 }
 
 #[tokio::test]

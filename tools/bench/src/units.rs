@@ -109,6 +109,11 @@ async fn limiting() -> Rows {
     let id = app.functions.ok("bob", json!({"action": "inbox"})).await["conversations"][0]["conversation_id"].clone();
     let mute = json!({"action": "settings", "conversation_id": id, "set": {"muted_until": "forever"}});
     rows.push(("settings: mute or archive", app.cost([("bob", mute)]).await));
+    let pin = json!({"action": "settings", "conversation_id": id, "set": {"pinned": true}});
+    rows.push(("settings: pin", app.cost([("bob", pin)]).await));
+    rows.push(("inbox: pinned", app.cost([("bob", json!({"action": "inbox", "pinned": true}))]).await));
+    let unpin = json!({"action": "settings", "conversation_id": id, "set": {"pinned": false}});
+    app.cost([("bob", unpin)]).await;
     rows
 }
 

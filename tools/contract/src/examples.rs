@@ -301,8 +301,13 @@ fn events() -> Vec<Example> {
     let own = message();
     let theirs = Message { client_msg_id: None, ..own.clone() };
     let receipt = Receipt { conversation_id: conversation_id(), user_id: bob(), seq: seq(42), at: sent_at() };
-    let set =
-        ConversationSettings { muted_until: Some(None), mute_mentions: None, archived: Some(true), unread: Some(true) };
+    let set = ConversationSettings {
+        muted_until: Some(None),
+        mute_mentions: None,
+        archived: Some(true),
+        unread: Some(true),
+        pinned: Some(true),
+    };
     let blocked = Settings::User { user_id: bob(), set: UserSettings { blocked: true } };
     let typing = ServerEvent::Typing { conversation_id: conversation_id(), user_id: bob(), at: sent_at(), text: None };
     let events = [
@@ -366,6 +371,7 @@ fn conversation() -> Conversation {
         mute_mentions: false,
         archived: false,
         marked_unread: false,
+        pinned: false,
         restricted_until: None,
         blocked: false,
         encrypted: false,
@@ -381,6 +387,7 @@ fn muted_conversation() -> Conversation {
         mute_mentions: true,
         archived: true,
         marked_unread: true,
+        pinned: true,
         blocked: true,
         ..conversation()
     }
@@ -519,6 +526,7 @@ fn channel() -> Channel {
         muted_until: Some(MutedUntil::Forever),
         archived: true,
         marked_unread: true,
+        pinned: true,
         restricted_until: Some(MutedUntil::Forever),
     }
 }
@@ -526,8 +534,15 @@ fn channel() -> Channel {
 /// Returns a channel that the user has just joined.
 fn new_channel() -> Channel {
     let read = Channel { first_seq: seq(43), unread: 0, read_seq: seq(42), ..channel() };
-    let restricted_until = None;
-    Channel { last_message: None, muted_until: None, archived: false, marked_unread: false, restricted_until, ..read }
+    Channel {
+        last_message: None,
+        muted_until: None,
+        archived: false,
+        marked_unread: false,
+        pinned: false,
+        restricted_until: None,
+        ..read
+    }
 }
 
 fn presence(online: bool) -> Presence {

@@ -83,7 +83,8 @@ struct Chat {
     mutes_mentions: bool,
     /// A channel that the server no longer lists.
     is_gone: bool,
-    pinned_at: Option<Timestamp>,
+    /// The place among the pinned ones, if it is pinned: a higher one is above. 0: pinned before this list began.
+    pinned: Option<u64>,
     is_archived: bool,
     is_marked_unread: bool,
     is_blocked: bool,
@@ -108,6 +109,7 @@ impl Conversations {
             chat.standing.row(row);
             (chat.is_blocked, chat.mutes_mentions) = (row.blocked, row.mute_mentions);
             chat.is_marked_unread = row.marked_unread;
+            chat.pinned = row.pinned.then(|| chat.pinned.unwrap_or_default());
         }
     }
 
@@ -120,6 +122,7 @@ impl Conversations {
         if chat.row_seq == row.last_seq {
             chat.standing.channel(row);
             chat.is_marked_unread = row.marked_unread;
+            chat.pinned = row.pinned.then(|| chat.pinned.unwrap_or_default());
         }
         chat.is_gone = false;
     }
@@ -226,8 +229,12 @@ impl Conversations {
     fn settings(&mut self, settings: &Settings) {
         match settings {
             Settings::Conversation { conversation_id, set } => {
+                let last = self.chats.iter().filter_map(|chat| chat.pinned).max().unwrap_or_default();
                 let Some(chat) = self.found(conversation_id) else { return };
-                let ConversationSettings { muted_until, archived, mute_mentions, unread } = set;
+                let ConversationSettings { muted_until, archived, mute_mentions, unread, pinned } = set;
+                if let Some(is_pinned) = pinned {
+                    chat.pinned = is_pinned.then_some(last + 1);
+                }
                 chat.muted_until = muted_until.unwrap_or(chat.muted_until);
                 chat.mutes_mentions = mute_mentions.unwrap_or(chat.mutes_mentions);
                 chat.is_archived = archived.unwrap_or(chat.is_archived);
@@ -287,11 +294,6 @@ impl Conversations {
     /// The request is stored, and its entry came before.
     pub(crate) fn settled(&mut self, client_msg_id: &ClientMsgId) {
         self.chats.iter_mut().for_each(|chat| chat.timeline.settled(client_msg_id));
-    }
-
-    /// Pins a conversation at this time, or `None`: no longer. Pins are of this list alone.
-    pub fn pin(&mut self, key: &str, at: Option<Timestamp>) {
-        self.keyed(key, |chat| chat.pinned_at = at);
     }
 
     /// The user has read a conversation up to here: [`Messages::seen`](super::Messages::seen) has returned this mark.
@@ -403,7 +405,7 @@ impl Conversations {
                 && query.as_ref().is_none_or(|query| query.finds(name));
             if is_wanted {
                 let latest = row.line.as_ref().map(|line| line.at).max(chat.made_at);
-                rows.push((Reverse(chat.pinned_at), Reverse(latest), row));
+                rows.push((Reverse(chat.pinned), Reverse(latest), row));
             }
         }
         rows.sort_by(|one, other| (one.0, one.1, &one.2.key).cmp(&(other.0, other.1, &other.2.key)));
@@ -479,7 +481,7 @@ impl Chat {
             muted_until: None,
             mutes_mentions: false,
             is_gone: false,
-            pinned_at: None,
+            pinned: None,
             is_archived: false,
             is_marked_unread: false,
             is_blocked: false,
@@ -551,7 +553,7 @@ impl Chat {
         self.key = other.key;
         self.timeline.adopt(other.timeline);
         self.draft = other.draft.or(self.draft.take());
-        self.pinned_at = other.pinned_at.or(self.pinned_at);
+        self.pinned = other.pinned.or(self.pinned);
         self.presence = other.presence;
     }
 
@@ -585,7 +587,7 @@ impl Chat {
             },
             muted_until: self.muted_until,
             mutes_mentions: self.mutes_mentions,
-            is_pinned: self.pinned_at.is_some(),
+            is_pinned: self.pinned.is_some(),
             is_archived: self.is_archived,
             is_marked_unread: self.is_marked_unread,
             is_blocked: self.is_blocked,

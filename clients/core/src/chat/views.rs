@@ -470,7 +470,7 @@ impl Views {
                     listed.insert(row.conversation_id.clone());
                 }
                 if page.next_cursor.is_some() {
-                    self.ask(Purpose::Channels(listed), ChannelsRequest { cursor: page.next_cursor });
+                    self.ask(Purpose::Channels(listed), ChannelsRequest { cursor: page.next_cursor, pinned: false });
                 } else {
                     self.channels_are(listed);
                 }
@@ -800,16 +800,16 @@ impl Views {
         if !self.is_listed {
             self.ask_list(None);
         }
-        self.ask(Purpose::Channels(BTreeSet::new()), ChannelsRequest { cursor: None });
+        self.ask(Purpose::Channels(BTreeSet::new()), ChannelsRequest { cursor: None, pinned: false });
     }
 
     fn ask_list(&mut self, cursor: Option<String>) {
-        self.ask(Purpose::List, InboxRequest { limit: INBOX_LIMIT_MAX, cursor, since: None });
+        self.ask(Purpose::List, InboxRequest { limit: INBOX_LIMIT_MAX, cursor, since: None, pinned: false });
     }
 
     fn ask_rows(&mut self) {
         if !self.asked.values().any(|purpose| matches!(purpose, Purpose::Rows)) {
-            self.ask(Purpose::Rows, InboxRequest { limit: ROWS, cursor: None, since: None });
+            self.ask(Purpose::Rows, InboxRequest { limit: ROWS, cursor: None, since: None, pinned: false });
         }
     }
 

@@ -200,7 +200,7 @@ impl Core {
 
     fn ask_listing(&mut self, cursor: Option<String>, now: Moment) {
         let since = self.catch_up.since.map(|since| since.minus(SINCE_OVERLAP));
-        self.ask(Errand::Listing(InboxRequest { limit: INBOX_LIMIT_MAX, cursor, since }), now);
+        self.ask(Errand::Listing(InboxRequest { limit: INBOX_LIMIT_MAX, cursor, since, pinned: false }), now);
     }
 
     pub(super) fn listed(&mut self, inbox: InboxResult, now: Moment) {

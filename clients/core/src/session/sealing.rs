@@ -599,7 +599,7 @@ impl Core {
 
     fn look_up(&mut self, cursor: Option<String>, now: Moment) {
         (self.sealing.looks_up, self.sealing.look_up_at) = (true, None);
-        self.ask(Errand::Rows(InboxRequest { limit: INBOX_LIMIT_MAX, cursor, since: None }), now);
+        self.ask(Errand::Rows(InboxRequest { limit: INBOX_LIMIT_MAX, cursor, since: None, pinned: false }), now);
     }
 
     pub(super) fn rows_came(&mut self, page: Option<InboxResult>, now: Moment) {

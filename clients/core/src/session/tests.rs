@@ -112,7 +112,7 @@ fn a_request_that_no_frame_holds_is_refused_before_it_is_sent() {
     let now = Moment::default();
     let mut core = online(now);
     let mut ask = |cursor: String| {
-        let what = Ask::Question(InboxRequest { limit: 50, cursor: Some(cursor), since: None }.into());
+        let what = Ask::Question(InboxRequest { limit: 50, cursor: Some(cursor), since: None, pinned: false }.into());
         let outputs = core.turn(vec![Input::Ask { ask: 1, what }], now, Timestamp::default()).outputs;
         let frames: Vec<usize> = outputs
             .iter()

@@ -84,6 +84,7 @@ fn row(last: &Message) -> Conversation {
         mute_mentions: false,
         archived: false,
         marked_unread: false,
+        pinned: false,
         restricted_until: None,
         blocked: false,
         encrypted: false,

@@ -35,7 +35,6 @@ struct Step {
     messages: Vec<Message>,
     spans: Vec<(Seq, Seq)>,
     key: String,
-    at: Option<Timestamp>,
     draft: Option<Draft>,
     kind: String,
     client_msg_id: Option<ClientMsgId>,
@@ -177,7 +176,6 @@ fn in_list(list: &mut Conversations, name: &str, what: &Value, now: Moment) -> R
         "read_all" => return Ok(json!(list.read_all(&key()?))),
         "remove" => list.remove(&key()?),
         "draft" => list.draft(&key()?, read::<Step>(what)?.draft),
-        "pin" => list.pin(&key()?, read::<Step>(what)?.at),
         "read" => list.read(&read(&what["conversation_id"])?, read(&what["seq"])?),
         _ => list.event(&event(name, what)?, now),
     }

@@ -216,6 +216,11 @@ public struct Conversation: Sendable {
         try await set(["archived": .bool(archived)])
     }
 
+    /// Keeps it at the top of the chat list. Ten conversations can be there, and ten channels.
+    public func pinToTop(_ pinned: Bool) async throws {
+        try await set(["pinned": .bool(pinned)])
+    }
+
     /// Shows it as unread, on all devices, until it is read. `ChatRow.unread` stays the number.
     public func markUnread(_ unread: Bool) async throws {
         try await set(["unread": .bool(unread)])

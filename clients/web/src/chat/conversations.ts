@@ -206,7 +206,7 @@ export class Conversations {
       return;
     }
     const chat = this.#found(settings.conversation_id);
-    const { muted_until, archived, mute_mentions, unread } = settings.set;
+    const { muted_until, archived, mute_mentions, unread, pinned } = settings.set;
     if (chat && muted_until !== undefined) {
       chat.mutedUntil = muted_until;
     }
@@ -215,6 +215,10 @@ export class Conversations {
     }
     if (chat && unread !== undefined) {
       chat.isMarkedUnread = unread;
+    }
+    if (chat && pinned !== undefined) {
+      const last = Math.max(...this.#chats.map((chat) => chat.pinned ?? 0));
+      chat.pinned = pinned ? last + 1 : undefined;
     }
     if (chat && mute_mentions !== undefined) {
       chat.mutesMentions = mute_mentions;
@@ -266,13 +270,6 @@ export class Conversations {
     for (const { timeline } of this.#chats) {
       timeline.settled(clientMsgId);
     }
-  }
-
-  /** Pins a conversation at this time, or `undefined`: no longer. Pins are of this list alone. */
-  pin(key: string, at: string | undefined): void {
-    this.#keyed(key, (chat) => {
-      chat.pinnedAt = at;
-    });
   }
 
   /** The user has read a conversation up to here. */
@@ -384,11 +381,11 @@ export class Conversations {
     });
     const order = wanted.map(({ chat, row }) => {
       const latest = [row.line?.at ?? "", chat.madeAt ?? ""].sort()[1] ?? "";
-      return { row, pinned: chat.pinnedAt ?? "", latest };
+      return { row, pinned: chat.pinned ?? -1, latest };
     });
     order.sort(
       (one, other) =>
-        compare(other.pinned, one.pinned) || compare(other.latest, one.latest) || compare(one.row.key, other.row.key),
+        other.pinned - one.pinned || compare(other.latest, one.latest) || compare(one.row.key, other.row.key),
     );
     const rows = kept(
       before.rows,
@@ -447,7 +444,8 @@ class Chat {
   mutesMentions = false;
   /** A channel that the server no longer lists. */
   isGone = false;
-  pinnedAt: string | undefined;
+  /** The place among the pinned ones, if it is pinned: a higher one is above. 0: pinned before this list began. */
+  pinned: number | undefined;
   isArchived = false;
   isMarkedUnread = false;
   isBlocked = false;
@@ -483,6 +481,7 @@ class Chat {
     this.standing.row(row);
     this.isArchived = row.archived ?? false;
     this.isMarkedUnread = row.marked_unread ?? false;
+    this.pinned = row.pinned ? (this.pinned ?? 0) : undefined;
     if (asOf >= this.title.asOf) {
       this.title = { asOf, text: row.title };
     }
@@ -520,7 +519,7 @@ class Chat {
     this.key = other.key;
     this.timeline.adopt(other.timeline);
     this.draft = other.draft ?? this.draft;
-    this.pinnedAt = other.pinnedAt ?? this.pinnedAt;
+    this.pinned = other.pinned ?? this.pinned;
     this.presence = other.presence;
   }
 
@@ -550,7 +549,7 @@ class Chat {
       isMuted: at < endOf(this.mutedUntil),
       mutedUntil: this.mutedUntil,
       mutesMentions: this.mutesMentions,
-      isPinned: this.pinnedAt !== undefined,
+      isPinned: this.pinned !== undefined,
       isArchived: this.isArchived,
       isMarkedUnread: this.isMarkedUnread,
       isBlocked: this.isBlocked,

@@ -236,7 +236,7 @@ async function set(rows: Rows, me: string, settings: Settings): Promise<void> {
     await rows.setRow({ ...(row as Conversation), blocked: settings.set.blocked });
     return;
   }
-  const { muted_until, mute_mentions, archived, unread } = settings.set;
+  const { muted_until, mute_mentions, archived, unread, pinned } = settings.set;
   const { muted_until: mutedBefore, ...rest } = row;
   const mutedUntil = muted_until === undefined ? mutedBefore : muted_until;
   await rows.setRow({
@@ -245,6 +245,7 @@ async function set(rows: Rows, me: string, settings: Settings): Promise<void> {
     ...(mute_mentions === undefined || isOfChannel(row) ? {} : { mute_mentions }),
     ...(archived === undefined ? {} : { archived }),
     ...(unread === undefined ? {} : { marked_unread: unread }),
+    ...(pinned === undefined ? {} : { pinned }),
   });
 }
 

@@ -13,6 +13,10 @@ pub struct ChannelsRequest {
     /// The `next_cursor` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<ConversationId>,
+    /// Only those that the user has pinned, the one pinned last first, without pages.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "left_out"))]
+    pub pinned: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +30,7 @@ pub struct ChannelsResult {
 
 impl ChannelsRequest {
     pub(crate) fn parse(fields: &Fields) -> Result<Self, Refusal> {
-        Ok(Self { cursor: fields.optional("cursor", ConversationId::parse)? })
+        let pinned = super::inbox::pinned(fields, &["cursor"])?;
+        Ok(Self { cursor: fields.optional("cursor", ConversationId::parse)?, pinned })
     }
 }

@@ -39,6 +39,9 @@ pub struct ConversationSettings {
     /// Shown as unread until the next `read`, whatever the marks are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread: Option<bool>,
+    /// At the top of the chat list, the one pinned last first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
 }
 
 /// Settings for another user.
@@ -73,10 +76,11 @@ impl Settings {
             }
             (None, Some(conversation_id)) => {
                 let (muted_until, mute_mentions) = (muted_until(&set)?, set.boolean("mute_mentions")?);
-                let (archived, unread) = (set.boolean("archived")?, set.boolean("unread")?);
-                let set = ConversationSettings { muted_until, mute_mentions, archived, unread };
+                let (archived, unread, pinned) =
+                    (set.boolean("archived")?, set.boolean("unread")?, set.boolean("pinned")?);
+                let set = ConversationSettings { muted_until, mute_mentions, archived, unread, pinned };
                 if set == ConversationSettings::default() {
-                    return Err(fields.wrong("set", "must have muted_until, mute_mentions, archived or unread"));
+                    return Err(fields.wrong("set", "must have muted_until, mute_mentions, archived, unread or pinned"));
                 }
                 Ok(Self::Conversation { conversation_id, set })
             }

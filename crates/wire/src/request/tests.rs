@@ -198,7 +198,7 @@ fn seqs_are_integers_that_every_client_can_count() {
 
 #[test]
 fn inbox_has_defaults_and_limits() {
-    let plain = InboxRequest { limit: 20, cursor: None, since: None };
+    let plain = InboxRequest { limit: 20, cursor: None, since: None, pinned: false };
     assert_eq!(parse(&json!({"action": "inbox"})).unwrap().action, Action::Inbox(plain));
     let since = parse(&json!({"action": "inbox", "limit": 50, "since": "1970-01-01T00:00:01Z"})).unwrap();
     assert!(

@@ -30,7 +30,6 @@ pub(super) fn play(scenario: &Value, steps: &[Value]) {
             "queued" => list.queued(queued_of(what)),
             "direct" => assert_eq!(json!(list.direct(&read(&what["peer_id"]))), what["key"], "{place}"),
             "draft" => list.draft(key(what), what["text"].as_str().map(Draft::new)),
-            "pin" => list.pin(key(what), read(&what["at"])),
             "presence" => list.presence(&read::<Vec<_>>(what)),
             "read_all" => {
                 let mark = list.read_all(key(what)).map(|(id, seq)| json!([id, seq]));

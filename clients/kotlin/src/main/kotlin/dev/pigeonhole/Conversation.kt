@@ -207,6 +207,9 @@ public class Conversation internal constructor(
     /** Hides it in the chat list, until the next message. */
     public suspend fun archive(archived: Boolean): Unit = set { put("archived", archived) }
 
+    /** Keeps it at the top of the chat list. Ten conversations can be there, and ten channels. */
+    public suspend fun pinToTop(pinned: Boolean): Unit = set { put("pinned", pinned) }
+
     /** Shows it as unread, on all devices, until it is read. [ChatRow.unread] stays the number. */
     public suspend fun markUnread(unread: Boolean): Unit = set { put("unread", unread) }
 
