@@ -44,7 +44,14 @@ test("a shop writes: it is listed, counted and rings; it is read, muted and arch
   await ben.menu().click();
   await ben.item("Archive").waitFor();
   const choices = await ben.root.getByRole("menu").locator("button").allTextContents();
-  expect(choices).toEqual(["Mute for 8 hours", "Mute", "Archive", "Mark as unread", "What the server sees"]);
+  expect(choices).toEqual([
+    "Mute for 8 hours",
+    "Mute",
+    "Pin to top",
+    "Archive",
+    "Mark as unread",
+    "What the server sees",
+  ]);
   await ben.item("Archive").click();
   await ben.isSet("Archived");
 

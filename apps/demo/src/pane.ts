@@ -538,6 +538,7 @@ class Pane {
       mute: (opened, until) => set(opened, () => opened.chat?.mute(until)),
       muteMentions: (opened, muted) => set(opened, () => opened.chat?.muteMentions(muted)),
       archive: (opened, archived) => set(opened, () => opened.chat?.archive(archived)),
+      pinToTop: (opened, pinned) => set(opened, () => opened.chat?.pinToTop(pinned)),
       markUnread: (opened) => {
         set(opened, () => opened.chat?.markUnread(true));
         this.#leave();

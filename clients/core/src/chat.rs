@@ -24,7 +24,7 @@ mod zone;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use conversations::{Conversations, Filter, ListSnapshot};
+pub use conversations::{Conversations, Filter, ListSnapshot, PinsOf};
 pub use item::{Content, Item, MessageItem, Progress, Refused, Reply, Run, Signal};
 pub use messages::{Messages, Request, Snapshot};
 pub use roster::{MemberRow, RosterSnapshot};

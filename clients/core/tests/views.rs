@@ -287,7 +287,87 @@ fn the_whole_list_comes_once_and_survives() {
     device.answer("channels", &json!({"conversations": [], "next_cursor": null}));
     device.disconnect();
     device.connect(&[]);
-    assert!(device.asked.iter().all(|asked| asked["action"] != "inbox"));
+    assert!(device.asked.iter().all(|asked| asked["action"] != "inbox" || asked["pinned"] == true));
+}
+
+/// Returns a row with this peer, which is pinned.
+fn pinned(peer: &str) -> Value {
+    let mut row = row(1, 0);
+    let id = direct_conversation_id(&user("alice"), &user(peer));
+    (row["conversation_id"], row["peer_id"], row["pinned"]) = (json!(id), json!(peer), json!(true));
+    row
+}
+
+#[test]
+fn what_is_pinned_has_the_order_of_the_server_after_each_connect() {
+    let peers = |device: &Device| {
+        let rows = device.list().rows.iter();
+        rows.map(|row| format!("{}{}", row.peer_id.as_ref().unwrap(), if row.is_pinned { "!" } else { "" }))
+            .collect::<Vec<_>>()
+    };
+    let page = |rows: &[Value]| json!({"conversations": rows, "next_cursor": null});
+    let set = |peer: &str, pinned: bool| {
+        let id = direct_conversation_id(&user("alice"), &user(peer));
+        json!({"type": "settings", "conversation_id": id, "set": {"pinned": pinned}})
+    };
+    let mut device = Device::new(MemStore::new(user("alice")));
+    device.open(LIST, chats());
+    device.connect(&[]);
+    device.answer("inbox", &page(&[row(1, 0), pinned("carol"), pinned("dave")]));
+    // The rows have no order.
+    let asked = device.answer("inbox", &page(&[pinned("dave"), pinned("carol")]));
+    assert_eq!(asked["pinned"], true);
+    assert_eq!(peers(&device), ["dave!", "carol!", "bob"]);
+    device.answer("channels", &page(&[]));
+
+    // Another device has pinned a conversation that this list lacks, and unpinned one.
+    let mut device = device.restarted();
+    device.open(LIST, chats());
+    device.connect(&[]);
+    // An event that comes before the reply counts.
+    let old = device.take("inbox");
+    assert_eq!(old["pinned"], true);
+    device.frame(&set("bob", true));
+    let rows = page(&[pinned("erin"), pinned("carol")]);
+    device.frame(&json!({"type": "reply", "action": "inbox", "id": old["id"], "result": rows}));
+    device.answer("inbox", &page(&[pinned("bob"), pinned("erin"), pinned("carol")]));
+    assert_eq!(peers(&device), ["bob!", "erin!", "carol!", "dave"]);
+    device.frame(&set("carol", true));
+    device.frame(&set("erin", false));
+    assert_eq!(peers(&device), ["carol!", "bob!", "dave", "erin"]);
+
+    // Without a network, the store has what is pinned, and the order comes later.
+    let mut device = device.restarted();
+    device.open(LIST, chats());
+    assert_eq!(peers(&device), ["bob!", "carol!", "dave", "erin"]);
+}
+
+#[test]
+fn pinned_channels_have_the_order_of_the_server_too() {
+    let channel = |id: &str| {
+        json!({"conversation_id": id, "kind": "channel", "title": id, "role": "member", "first_seq": 1, "history": "joined",
+            "post": "admins", "add": "admins", "join": "open", "unread": 0, "read_seq": 1, "last_seq": 1, "pinned": true})
+    };
+    let page = |ids: &[&str]| json!({"conversations": ids.iter().map(|id| channel(id)).collect::<Vec<_>>(), "next_cursor": null});
+    let titles = |device: &Device| device.list().rows.iter().map(|row| row.title.clone().unwrap()).collect::<Vec<_>>();
+    let mut device = Device::new(MemStore::new(user("alice")));
+    device.open(LIST, chats());
+    device.connect(&[]);
+    device.answer("inbox", &json!({"conversations": [], "next_cursor": null}));
+    device.answer("channels", &page(&["ch_a", "ch_b", "ch_c"]));
+    let asked = device.answer("channels", &page(&["ch_b", "ch_c", "ch_a"]));
+    assert_eq!(asked["pinned"], true);
+    assert_eq!(titles(&device), ["ch_b", "ch_c", "ch_a"]);
+    // The order is known.
+    device.turn(vec![Input::Act { view: LIST, act: Act::Refresh }]);
+    assert_eq!(device.answer("channels", &page(&["ch_a", "ch_b", "ch_c"]))["pinned"], Value::Null);
+    assert!(device.asked.iter().all(|asked| asked["action"] != "channels"));
+    assert_eq!(titles(&device), ["ch_b", "ch_c", "ch_a"]);
+    // After a reconnect, another device may have changed it.
+    device.disconnect();
+    device.connect(&[]);
+    let asked = device.asked.iter().filter(|asked| asked["action"] == "channels" && asked["pinned"] == true);
+    assert_eq!(asked.count(), 1);
 }
 
 #[test]

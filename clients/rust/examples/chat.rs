@@ -46,7 +46,7 @@ const HELP: &str = "\
 /send PATH [TEXT]   /save N PATH   /retry   /discard   (the messages that the server refused)
 /group TITLE USER...   /channel TITLE USER...   /join ID   /leave
 /add USER...   /remove USER   /role USER owner|admin|member   /restrict USER [TIME|forever]   /title TEXT   /members
-/mute on|off   /block USER on|off   /online USER   /name TEXT   (the name that others see of you)
+/mute on|off   /pin on|off   /block USER on|off   /online USER   /name TEXT   (the name that others see of you)
 /report N spam|abuse|sexual|violence|illegal|other [TEXT]   (tells the operator about a message)
 /safety [USER]   /verify [USER]   /accept [USER]   (the keys of the other user, or of a member; needs --encrypted)
 /reset   (new keys for this conversation)
@@ -558,6 +558,7 @@ impl Terminal {
                 let set = ConversationSettings { muted_until, ..ConversationSettings::default() };
                 self.client.settings(Settings::Conversation { conversation_id: self.chat().id().clone(), set }).await?;
             }
+            "pin" => self.chat().pin_to_top(first == "on").await?,
             _ => return Err(format!("/{name} is not a command; /help lists them").into()),
         }
         Ok(())
@@ -605,7 +606,8 @@ impl Terminal {
             let id = row.conversation_id.as_ref().map_or("new", ConversationId::as_str);
             let line = row.line.as_ref().map_or(String::new(), |line| harmless(&line.text));
             let lock = if row.lock == Lock::Plain { "" } else { "🔒 " };
-            println!("-- {id} {lock}{} ({} unread) {line}", harmless(name), row.unread);
+            let pin = if row.is_pinned { "📌 " } else { "" };
+            println!("-- {id} {pin}{lock}{} ({} unread) {line}", harmless(name), row.unread);
         }
         println!("-- {} unread", list.unread);
     }

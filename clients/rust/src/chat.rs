@@ -7,12 +7,15 @@ use pigeonhole_core::chat::{Act, At, Filter, ListSnapshot, RosterSnapshot, Scree
 use pigeonhole_core::{Ask, Draft, Edited, Input};
 use tokio::sync::mpsc::{UnboundedSender, WeakUnboundedSender};
 use tokio::sync::{oneshot, watch};
-use wire::{AddRequest, ClientMsgId, ConversationId, Emoji, SendResult, Seq, Target, direct_conversation_id};
+use wire::{
+    AddRequest, ClientMsgId, ConversationId, ConversationSettings, Emoji, SendResult, Seq, Settings, Target,
+    direct_conversation_id,
+};
 
 #[cfg(feature = "media")]
 use crate::Attachment;
 use crate::Error;
-use crate::client::{Client, Sent, answer, user};
+use crate::client::{Client, Report, Sent, answer, user};
 use crate::driver::{Command, Show};
 
 /// Chats and their views.
@@ -188,6 +191,12 @@ impl Chat {
     /// As those of [`Client::react`].
     pub async fn react(&self, seq: Seq, emoji: Option<Emoji>) -> Result<Sent, Error> {
         self.client.react(&self.id, seq, emoji).await
+    }
+
+    /// Keeps it at the top of the chat list. Ten conversations can be there, and ten channels. See [`Client::settings`].
+    pub fn pin_to_top(&self, pinned: bool) -> Report<()> {
+        let set = ConversationSettings { pinned: Some(pinned), ..ConversationSettings::default() };
+        self.client.settings(Settings::Conversation { conversation_id: self.id.clone(), set })
     }
 
     /// Marks everything as read. See [`Client::read_all`].

@@ -552,8 +552,8 @@ impl Client {
         Report(self.wanted::<ReadRequest>(read).boxed())
     }
 
-    /// Mutes, archives or marks a conversation as unread, or blocks a user. A field that is left out keeps its value. The second of two
-    /// calls about the same conversation or user counts.
+    /// Mutes, archives, pins or marks a conversation as unread, or blocks a user. A field that is left out keeps its
+    /// value. The second of two calls about the same conversation or user counts.
     ///
     /// The client sends the settings even if the result is not awaited, and repeats them until the server has replied;
     /// then comes [`Event::SettingsChanged`]. A restart forgets the request; the rows of [`inbox`](Self::inbox) have

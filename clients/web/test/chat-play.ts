@@ -151,6 +151,7 @@ class List {
         const mark = list.readAll(what.key);
         expect(mark ? [mark.conversation_id, mark.seq] : null, place).toEqual(what.read);
       },
+      pins: () => expect(list.pinnedAre(what.of, what.order), place).toEqual(what.unpinned),
       dismiss: () => list.dismiss(what),
       remove: () => list.remove(what.key),
     };

@@ -47,6 +47,7 @@ export interface ConversationActions extends GroupActions, OfMessages {
   mute(chat: Opened, until: Date | "forever" | null): void;
   muteMentions(chat: Opened, muted: boolean): void;
   archive(chat: Opened, archived: boolean): void;
+  pinToTop(chat: Opened, pinned: boolean): void;
   report(chat: Opened, message: MessageItem, reason: ReportReason): void;
   /** And closes it. */
   markUnread(chat: Opened): void;
@@ -248,13 +249,13 @@ export class Conversation {
   }
 
   #choices(): MenuItem[] {
-    const { mute, muteMentions, archive, block } = this.#actions;
+    const { mute, muteMentions, archive, pinToTop, block } = this.#actions;
     const chat = this.#chat;
     if (!chat) {
       return [];
     }
     const { row } = chat;
-    const { peerId, isMuted, isArchived, isBlocked, mutesMentions } = row;
+    const { peerId, isMuted, isArchived, isPinned, isBlocked, mutesMentions } = row;
     const items: MenuItem[] = [];
     // Before the first message there is nothing to mute.
     if (row.conversationId !== undefined && isMuted) {
@@ -268,6 +269,7 @@ export class Conversation {
       items.push({ name: "Mute", choose: () => mute(chat, "forever") });
     }
     if (row.conversationId !== undefined) {
+      items.push({ name: isPinned ? "Unpin" : "Pin to top", choose: () => pinToTop(chat, !isPinned) });
       items.push({ name: isArchived ? "Unarchive" : "Archive", choose: () => archive(chat, !isArchived) });
       items.push({ name: "Mark as unread", choose: () => this.#actions.markUnread(chat) });
     }

@@ -183,6 +183,7 @@ export class List {
         h("span", { class: "of", dir: "auto" }),
         h("span", { class: "locked-chat", role: "img", "aria-label": "Encrypted" }, icon("locked")),
         h("span", { class: "muted", role: "img", "aria-label": "Muted" }, icon("muted")),
+        h("span", { class: "on-top", role: "img", "aria-label": "Pinned" }, icon("pin")),
       ),
       h("time", {}),
       h("span", { class: "preview", dir: "auto" }),
@@ -244,7 +245,7 @@ export class List {
 }
 
 function show(element: HTMLElement, row: ChatRow, me: string, isOpen: boolean): void {
-  const { unread, mentions, isMuted, isMarkedUnread, line } = row;
+  const { unread, mentions, isMuted, isPinned, isMarkedUnread, line } = row;
   const set = (name: string, text: string) => {
     const found = element.querySelector(name);
     if (found && found.textContent !== text) {
@@ -269,13 +270,12 @@ function show(element: HTMLElement, row: ChatRow, me: string, isOpen: boolean): 
   if (button) {
     put(button, "aria-current", isOpen && "true");
   }
-  const mark = element.querySelector(".muted");
-  if (mark) {
-    put(mark, "hidden", !isMuted);
-  }
-  const lock = element.querySelector(".locked-chat");
-  if (lock) {
-    put(lock, "hidden", row.lock === "plain");
+  const marks = { ".muted": isMuted, ".on-top": isPinned, ".locked-chat": row.lock !== "plain" };
+  for (const [name, isShown] of Object.entries(marks)) {
+    const mark = element.querySelector(name);
+    if (mark) {
+      put(mark, "hidden", !isShown);
+    }
   }
   put(element, "class", (unread > 0 || isMarkedUnread) && (isMuted ? "unread quiet" : "unread"));
 }

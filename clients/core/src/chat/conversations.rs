@@ -39,8 +39,8 @@ pub struct Conversations {
 pub struct ListSnapshot {
     /// Rises with each change of the rest.
     pub version: u64,
-    /// Pinned conversations first, the one pinned last at the top, then those with the latest message. A row that did
-    /// not change is the same object as in the snapshot before.
+    /// Pinned conversations first, the one pinned last at the top, then pinned channels in the same way, then those with
+    /// the latest message. A row that did not change is the same object as in the snapshot before.
     pub rows: Vec<Arc<ChatRow>>,
     /// The number of unread messages of all conversations that are not muted, for the app's badge.
     pub unread: u64,
@@ -59,6 +59,25 @@ pub struct Filter {
     pub kinds: Vec<ConversationKind>,
     /// The title or the peer has these words, the last one perhaps not complete. A text without words finds all.
     pub words: String,
+}
+
+/// A list of the server that has an order of what is pinned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PinsOf {
+    /// `inbox`: direct conversations and groups.
+    Chats,
+    /// `channels`.
+    Channels,
+}
+
+impl PinsOf {
+    fn kind(kind: ConversationKind) -> Self {
+        match kind {
+            ConversationKind::Direct | ConversationKind::Group => Self::Chats,
+            ConversationKind::Channel => Self::Channels,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -83,7 +102,7 @@ struct Chat {
     mutes_mentions: bool,
     /// A channel that the server no longer lists.
     is_gone: bool,
-    /// The place among the pinned ones, if it is pinned: a higher one is above. 0: pinned before this list began.
+    /// The place among the pinned ones, if it is pinned: a higher one is above. 0: the order is not known yet.
     pinned: Option<u64>,
     is_archived: bool,
     is_marked_unread: bool,
@@ -249,6 +268,20 @@ impl Conversations {
         }
     }
 
+    /// Takes what is pinned in a list of the server, in its order. Returns what was pinned here and is not there.
+    pub fn pinned_are(&mut self, of: PinsOf, order: &[&ConversationId]) -> Vec<ConversationId> {
+        let mut unpinned = Vec::new();
+        for chat in self.chats.iter_mut().filter(|chat| PinsOf::kind(chat.timeline.kind()) == of) {
+            let Some(id) = &chat.conversation_id else { continue };
+            let place = (1..).zip(order.iter().rev()).find(|(_, listed)| **listed == id).map(|(place, _)| place);
+            if place.is_none() && chat.pinned.is_some() {
+                unpinned.push(id.clone());
+            }
+            chat.pinned = place;
+        }
+        unpinned
+    }
+
     /// Takes the reply to `presence`.
     pub fn presence(&mut self, users: &[Presence]) {
         for presence in users {
@@ -405,7 +438,7 @@ impl Conversations {
                 && query.as_ref().is_none_or(|query| query.finds(name));
             if is_wanted {
                 let latest = row.line.as_ref().map(|line| line.at).max(chat.made_at);
-                rows.push((Reverse(chat.pinned), Reverse(latest), row));
+                rows.push((Reverse(chat.place()), Reverse(latest), row));
             }
         }
         rows.sort_by(|one, other| (one.0, one.1, &one.2.key).cmp(&(other.0, other.1, &other.2.key)));
@@ -440,6 +473,21 @@ impl Conversations {
     /// Returns the other user of a direct conversation.
     pub(crate) fn peer_of(&self, id: &ConversationId) -> Option<UserId> {
         self.known(id)?.peer_id.clone()
+    }
+
+    /// Returns whether what is pinned in this list has an order.
+    pub(crate) fn has_order(&self, of: PinsOf) -> bool {
+        self.pinned(of).count() > 1
+    }
+
+    /// Returns whether that order is unknown.
+    pub(crate) fn lacks_order(&self, of: PinsOf) -> bool {
+        self.has_order(of) && self.pinned(of).any(|place| place == 0)
+    }
+
+    fn pinned(&self, of: PinsOf) -> impl Iterator<Item = u64> {
+        let of_list = self.chats.iter().filter(move |chat| PinsOf::kind(chat.timeline.kind()) == of);
+        of_list.filter_map(|chat| chat.pinned)
     }
 
     fn known(&self, id: &ConversationId) -> Option<&Chat> {
@@ -555,6 +603,11 @@ impl Chat {
         self.draft = other.draft.or(self.draft.take());
         self.pinned = other.pinned.or(self.pinned);
         self.presence = other.presence;
+    }
+
+    /// Returns the place of a pinned conversation. The server has an order of conversations and one of channels.
+    fn place(&self) -> Option<(bool, u64)> {
+        self.pinned.map(|place| (PinsOf::kind(self.timeline.kind()) == PinsOf::Chats, place))
     }
 
     /// A user who writes is online, whatever the last request for presence returned.

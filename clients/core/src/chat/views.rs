@@ -8,12 +8,13 @@ use pigeonhole_sealing::{Lock, Party};
 use serde::{Deserialize, Serialize};
 use wire::limits::{INBOX_LIMIT_MAX, MEMBERS_LIMIT_MAX, PRESENCE_USERS_MAX};
 use wire::{
-    Action, Channel, ChannelsRequest, ClientMsgId, Conversation, ConversationId, ConversationKind, GroupMember,
-    HistoryRequest, HistoryResult, InboxRequest, MembersRequest, Message, PresenceRequest, ProfilesRequest,
-    ReceiptsRequest, Reply, Seq, Side, System, Target, Timestamp, Title, UserId, direct_conversation_id,
+    Action, Channel, ChannelsRequest, ChannelsResult, ClientMsgId, Conversation, ConversationId, ConversationKind,
+    GroupMember, HistoryRequest, HistoryResult, InboxRequest, InboxResult, MembersRequest, Message, PresenceRequest,
+    ProfilesRequest, ReceiptsRequest, Reply, Seq, Settings, Side, System, Target, Timestamp, Title, UserId,
+    direct_conversation_id,
 };
 
-use super::conversations::{Conversations, Filter, ListSnapshot};
+use super::conversations::{Conversations, Filter, ListSnapshot, PinsOf};
 use super::messages::{Messages, Request, Snapshot};
 use super::names::{self, Due, Names};
 use super::roster::{Roster, RosterSnapshot};
@@ -160,6 +161,8 @@ pub(crate) enum Need {
     Listed,
     /// The user is not a member of this channel any more.
     Gone(ConversationId),
+    /// The server does not list it as pinned.
+    Unpinned(ConversationId),
     /// All members of a conversation have come.
     Members(ConversationId, Vec<GroupMember>),
 }
@@ -172,6 +175,8 @@ enum Purpose {
     Rows,
     /// The channels of this list so far.
     Channels(BTreeSet<ConversationId>),
+    /// The order of what is pinned.
+    Pinned(PinsOf),
     History(ViewId, Side),
     /// The marks of the members.
     Marks(ViewId, ConversationId),
@@ -282,7 +287,16 @@ impl Views {
         if let Event::Message { message, .. } = event {
             self.came(message);
         }
+        if matches!(event, Event::SettingsChanged(Settings::Conversation { set, .. }) if set.pinned.is_some()) {
+            // The reply that is under way may be of before.
+            for of in
+                [PinsOf::Chats, PinsOf::Channels].into_iter().filter(|of| self.asks_pinned(*of)).collect::<Vec<_>>()
+            {
+                self.ask_pinned(of);
+            }
+        }
         if matches!(event, Event::State(State::CaughtUp)) {
+            self.list_pinned();
             self.list_all();
             for view in self.open.keys().copied().collect::<Vec<_>>() {
                 self.ask_marks(view);
@@ -449,32 +463,57 @@ impl Views {
         }
     }
 
+    fn list_came(&mut self, page: InboxResult) {
+        let Some(chats) = &mut self.chats else { return };
+        page.conversations.iter().for_each(|row| chats.row(row));
+        if page.next_cursor.is_some() {
+            return self.ask_list(page.next_cursor);
+        }
+        self.is_listed = true;
+        self.needs.push(Need::Listed);
+        self.ask_order(PinsOf::Chats);
+    }
+
+    fn channels_came(&mut self, mut listed: BTreeSet<ConversationId>, page: ChannelsResult) {
+        let Some(chats) = &mut self.chats else { return };
+        for row in &page.conversations {
+            chats.channel(row);
+            listed.insert(row.conversation_id.clone());
+        }
+        if page.next_cursor.is_some() {
+            return self.ask(Purpose::Channels(listed), ChannelsRequest { cursor: page.next_cursor, pinned: false });
+        }
+        self.channels_are(listed);
+        self.ask_order(PinsOf::Channels);
+    }
+
+    fn pinned_came(&mut self, of: PinsOf, reply: &Reply) {
+        let Some(chats) = &mut self.chats else { return };
+        // A server of before this field lists all of them.
+        let order: Vec<&ConversationId> = match reply {
+            Reply::Inbox(page) => {
+                page.conversations.iter().for_each(|row| chats.row(row));
+                page.conversations.iter().filter(|row| row.pinned).map(|row| &row.conversation_id).collect()
+            }
+            Reply::Channels(page) => {
+                page.conversations.iter().for_each(|row| chats.channel(row));
+                page.conversations.iter().filter(|row| row.pinned).map(|row| &row.conversation_id).collect()
+            }
+            // No other reply is one to a request for what is pinned.
+            _ => return,
+        };
+        self.needs.extend(chats.pinned_are(of, &order).into_iter().map(Need::Unpinned));
+    }
+
     /// Takes the reply to a request of a view.
     pub(crate) fn answered(&mut self, ask: AskId, result: Result<Reply, Error>, now: Moment) {
         let (Some(purpose), Some(chats)) = (self.asked.remove(&ask), &mut self.chats) else { return };
         self.is_changed = true;
         match (purpose, result) {
-            (Purpose::List, Ok(Reply::Inbox(page))) => {
-                page.conversations.iter().for_each(|row| chats.row(row));
-                if page.next_cursor.is_some() {
-                    self.ask_list(page.next_cursor);
-                } else {
-                    self.is_listed = true;
-                    self.needs.push(Need::Listed);
-                }
-            }
+            (Purpose::List, Ok(Reply::Inbox(page))) => self.list_came(page),
             (Purpose::Rows, Ok(Reply::Inbox(page))) => page.conversations.iter().for_each(|row| chats.row(row)),
-            (Purpose::Channels(mut listed), Ok(Reply::Channels(page))) => {
-                for row in &page.conversations {
-                    chats.channel(row);
-                    listed.insert(row.conversation_id.clone());
-                }
-                if page.next_cursor.is_some() {
-                    self.ask(Purpose::Channels(listed), ChannelsRequest { cursor: page.next_cursor, pinned: false });
-                } else {
-                    self.channels_are(listed);
-                }
-            }
+            (Purpose::Channels(listed), Ok(Reply::Channels(page))) => self.channels_came(listed, page),
+            (Purpose::Pinned(of), Ok(reply)) => self.pinned_came(of, &reply),
             (Purpose::Names(users), Ok(Reply::Profiles(found))) => self.names.came(users, found, now),
             (Purpose::Names(_), _) => self.names.lost(),
             (Purpose::Presence, Ok(Reply::Presence(answer))) => chats.presence(&answer.users),
@@ -540,6 +579,7 @@ impl Views {
             self.chats = Some(Conversations::new(self.me.clone()));
             let load = self.next_id();
             self.needs.push(Need::Load(load, Load::Start));
+            self.list_pinned();
             self.list_all();
         }
         match of {
@@ -638,6 +678,7 @@ impl Views {
             Purpose::List
             | Purpose::Rows
             | Purpose::Channels(_)
+            | Purpose::Pinned(_)
             | Purpose::Presence
             | Purpose::Names(_)
             | Purpose::Watch(_) => true,
@@ -801,6 +842,39 @@ impl Views {
             self.ask_list(None);
         }
         self.ask(Purpose::Channels(BTreeSet::new()), ChannelsRequest { cursor: None, pinned: false });
+    }
+
+    /// Requests what is pinned. No event has reported what another device has pinned while this one was away.
+    fn list_pinned(&mut self) {
+        if self.is_caught_up && self.is_listed {
+            self.ask_pinned(PinsOf::Chats);
+        }
+        if self.is_caught_up && self.chats.as_ref().is_some_and(|chats| chats.has_order(PinsOf::Channels)) {
+            self.ask_pinned(PinsOf::Channels);
+        }
+    }
+
+    fn ask_order(&mut self, of: PinsOf) {
+        if self.chats.as_ref().is_some_and(|chats| chats.lacks_order(of)) && !self.asks_pinned(of) {
+            self.ask_pinned(of);
+        }
+    }
+
+    fn asks_pinned(&self, of: PinsOf) -> bool {
+        self.asked.values().any(|purpose| matches!(purpose, Purpose::Pinned(asked) if *asked == of))
+    }
+
+    /// Requests the order of what is pinned, which no row has. An earlier request is without effect.
+    fn ask_pinned(&mut self, of: PinsOf) {
+        self.asked.retain(|_, purpose| !matches!(purpose, Purpose::Pinned(asked) if *asked == of));
+        let purpose = Purpose::Pinned(of);
+        match of {
+            PinsOf::Chats => {
+                let limit = INBOX_LIMIT_MAX;
+                self.ask(purpose, InboxRequest { limit, cursor: None, since: None, pinned: true });
+            }
+            PinsOf::Channels => self.ask(purpose, ChannelsRequest { cursor: None, pinned: true }),
+        }
     }
 
     fn ask_list(&mut self, cursor: Option<String>) {

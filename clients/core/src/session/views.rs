@@ -1,6 +1,6 @@
 //! The views of the app: what they need, and what becomes of the requests that the server refused.
 
-use wire::{ClientMsgId, ConversationId, Seq, Target};
+use wire::{ClientMsgId, ConversationId, ConversationSettings, Seq, Settings, Target};
 
 use super::requests::Errand;
 use super::{AskId, Core};
@@ -50,6 +50,10 @@ impl Core {
                 Need::Listed if self.keeper == Keeper::Store => self.save(StorageChange::Listed),
                 Need::Listed => {}
                 Need::Gone(conversation_id) => self.store(|| Write::Gone(conversation_id)),
+                Need::Unpinned(conversation_id) => self.store(|| {
+                    let set = ConversationSettings { pinned: Some(false), ..ConversationSettings::default() };
+                    Write::Settings(Settings::Conversation { conversation_id, set })
+                }),
                 Need::Members(conversation_id, members) => self.store(|| Write::Members { conversation_id, members }),
             }
         }

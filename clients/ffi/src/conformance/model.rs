@@ -174,6 +174,10 @@ fn in_list(list: &mut Conversations, name: &str, what: &Value, now: Moment) -> R
         "dismiss" => list.dismiss(&read(what)?),
         "direct" => return Ok(json!(list.direct(&read(what)?))),
         "read_all" => return Ok(json!(list.read_all(&key()?))),
+        "pins" => {
+            let order: Vec<ConversationId> = read(&what["order"])?;
+            return Ok(json!(list.pinned_are(read(&what["of"])?, &order.iter().collect::<Vec<_>>())));
+        }
         "remove" => list.remove(&key()?),
         "draft" => list.draft(&key()?, read::<Step>(what)?.draft),
         "read" => list.read(&read(&what["conversation_id"])?, read(&what["seq"])?),

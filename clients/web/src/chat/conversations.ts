@@ -27,8 +27,8 @@ export interface ListSnapshot {
   /** Rises with each change of the rest. */
   readonly version: number;
   /**
-   * Pinned conversations first, the one pinned last at the top, then those with the latest message. A row that did not
-   * change is the same object as in the snapshot before.
+   * Pinned conversations first, the one pinned last at the top, then pinned channels in the same way, then those with
+   * the latest message. A row that did not change is the same object as in the snapshot before.
    */
   readonly rows: readonly ChatRow[];
   /** The number of unread messages of all conversations that are not muted, for the app's badge. */
@@ -46,6 +46,9 @@ export interface Filter {
   /** The title or the peer has these words, the last one perhaps not complete. A text without words finds all. */
   words?: string;
 }
+
+/** A list of the server that has an order of what is pinned: `inbox` or `channels`. */
+export type PinsOf = "chats" | "channels";
 
 export const noRows: ListSnapshot = { version: 0, rows: [], unread: 0, names: undefined };
 
@@ -225,6 +228,22 @@ export class Conversations {
     }
   }
 
+  /** Takes what is pinned in a list of the server, in its order. Returns what was pinned here and is not there. */
+  pinnedAre(of: PinsOf, order: readonly string[]): string[] {
+    const unpinned: string[] = [];
+    for (const chat of this.#chats) {
+      const id = chat.conversationId;
+      if (id !== undefined && listOf(chat.timeline.kind) === of) {
+        const place = order.indexOf(id);
+        if (place < 0 && chat.pinned !== undefined) {
+          unpinned.push(id);
+        }
+        chat.pinned = place < 0 ? undefined : order.length - place;
+      }
+    }
+    return unpinned;
+  }
+
   /** Takes the reply to `presence`. */
   presence(users: readonly Presence[]): void {
     for (const presence of users) {
@@ -381,11 +400,11 @@ export class Conversations {
     });
     const order = wanted.map(({ chat, row }) => {
       const latest = [row.line?.at ?? "", chat.madeAt ?? ""].sort()[1] ?? "";
-      return { row, pinned: chat.pinned ?? -1, latest };
+      return { row, place: placeOf(chat), latest };
     });
     order.sort(
       (one, other) =>
-        other.pinned - one.pinned || compare(other.latest, one.latest) || compare(one.row.key, other.row.key),
+        other.place - one.place || compare(other.latest, one.latest) || compare(one.row.key, other.row.key),
     );
     const rows = kept(
       before.rows,
@@ -411,6 +430,20 @@ export class Conversations {
     const chat = this.#found(id);
     // Rows of channels are in another list, which is read at each start.
     return chat !== undefined && chat.timeline.kind !== "channel" && chat.rowSeq === 0;
+  }
+
+  /** Returns whether what is pinned in this list has an order. */
+  hasOrder(of: PinsOf): boolean {
+    return this.#pinned(of).length > 1;
+  }
+
+  /** Returns whether that order is unknown. */
+  lacksOrder(of: PinsOf): boolean {
+    return this.hasOrder(of) && this.#pinned(of).includes(0);
+  }
+
+  #pinned(of: PinsOf): number[] {
+    return this.#chats.flatMap(({ pinned, timeline }) => (listOf(timeline.kind) === of ? (pinned ?? []) : []));
   }
 
   /** Returns the other user of a direct conversation. */
@@ -444,7 +477,7 @@ class Chat {
   mutesMentions = false;
   /** A channel that the server no longer lists. */
   isGone = false;
-  /** The place among the pinned ones, if it is pinned: a higher one is above. 0: pinned before this list began. */
+  /** The place among the pinned ones, if it is pinned: a higher one is above. 0: the order is not known yet. */
   pinned: number | undefined;
   isArchived = false;
   isMarkedUnread = false;
@@ -630,6 +663,17 @@ function lineOf(message: Message, progress: Line["progress"]): Line {
 
 function preview(body: string): string {
   return [...body.slice(0, 2 * limits.PREVIEW_CHARS_MAX)].slice(0, limits.PREVIEW_CHARS_MAX).join("");
+}
+
+/** Returns which list of the server has conversations of this kind. */
+function listOf(kind: Conversation["kind"]): PinsOf {
+  return kind === "channel" ? "channels" : "chats";
+}
+
+/** Returns the place of a pinned conversation, above that of a pinned channel; -1 if it is not pinned. */
+function placeOf({ pinned, timeline }: Chat): number {
+  const above = listOf(timeline.kind) === "chats" ? Number.MAX_SAFE_INTEGER / 2 : 0;
+  return pinned === undefined ? -1 : pinned + above;
 }
 
 /** The key of a group that was made here. */

@@ -21,7 +21,7 @@ import type { Queued, RefusedRequest, Target } from "../saved.ts";
 import type { CallRequest, CallResult, Waiter } from "../session/waiter.ts";
 import { isOfChannel } from "../store/apply.ts";
 import { type DraftText, type Found, type Load, type LoadId, PAGE } from "../store/types.ts";
-import { Conversations, type Filter, type ListSnapshot, noRows } from "./conversations.ts";
+import { Conversations, type Filter, type ListSnapshot, noRows, type PinsOf } from "./conversations.ts";
 import { Messages, type Snapshot } from "./messages.ts";
 import { Names, type NamesOf, usersOfItem, usersOfRow } from "./names.ts";
 import { Roster, type RosterSnapshot } from "./roster.ts";
@@ -78,6 +78,8 @@ export type Need =
   | { need: "listed" }
   /** The user is not a member of this channel any more. */
   | { need: "gone"; conversation_id: string }
+  /** The server does not list it as pinned. */
+  | { need: "unpinned"; conversation_id: string }
   /** All members of a conversation have come. */
   | { need: "members"; conversation_id: string; members: readonly GroupMember[] };
 
@@ -122,6 +124,8 @@ export class Views {
   #rosters = new Map<ViewId, Roster>();
   /** The requests under way: for the whole list, for its first rows, and for the channels. */
   #asks = { list: false, rows: false, channels: false };
+  /** The last requests for what is pinned that are under way. */
+  #pinsAsks: { [of in PinsOf]?: object | undefined } = {};
   #loads = new Map<LoadId, { view: Conversing; side: Side } | Roster>();
   #lastLoad: LoadId = 0;
   /** The users whose presence is watched. */
@@ -162,7 +166,16 @@ export class Views {
     if (event.type === "message") {
       this.#came(this.#chats, event.message);
     }
+    if (event.type === "settings" && "conversation_id" in event.settings && event.settings.set.pinned !== undefined) {
+      // The reply that is under way may be of before.
+      for (const of of ["chats", "channels"] as const) {
+        if (this.#pinsAsks[of]) {
+          this.#askPinned(of);
+        }
+      }
+    }
     if (event.type === "state" && event.state === "caught_up") {
+      this.#listPinned();
       this.#listAll();
       for (const view of this.#open.values()) {
         this.#askMarks(view);
@@ -297,6 +310,7 @@ export class Views {
     if (!this.#chats) {
       this.#chats = new Conversations(this.#me);
       this.#load({ load: "start" });
+      this.#listPinned();
       this.#listAll();
     }
     if ("chats" in of) {
@@ -565,6 +579,57 @@ export class Views {
     this.#askChannels(undefined);
   }
 
+  /** Requests what is pinned. No event has reported what another device has pinned while this one was away. */
+  #listPinned(): void {
+    if (this.#isCaughtUp && this.#isListed) {
+      this.#askPinned("chats");
+    }
+    if (this.#isCaughtUp && this.#chats?.hasOrder("channels")) {
+      this.#askPinned("channels");
+    }
+  }
+
+  #askOrder(of: PinsOf): void {
+    if (this.#chats?.lacksOrder(of) && !this.#pinsAsks[of]) {
+      this.#askPinned(of);
+    }
+  }
+
+  /** Requests the order of what is pinned, which no row has. An earlier request is without effect. */
+  #askPinned(of: PinsOf): void {
+    const ask = {};
+    this.#pinsAsks[of] = ask;
+    const ended = () => {
+      const isLast = this.#pinsAsks[of] === ask;
+      if (isLast) {
+        this.#pinsAsks[of] = undefined;
+      }
+      return isLast;
+    };
+    const answered = ({ conversations }: InboxResult | ChannelsResult) => {
+      if (!ended()) {
+        return;
+      }
+      for (const row of conversations) {
+        if (isOfChannel(row)) {
+          this.#chats?.channel(row);
+        } else {
+          this.#chats?.row(row);
+        }
+      }
+      // A server of before this field lists all of them.
+      const order = conversations.flatMap((row) => (row.pinned ? row.conversation_id : []));
+      for (const conversation_id of this.#chats?.pinnedAre(of, order) ?? []) {
+        this.#needs.push({ need: "unpinned", conversation_id });
+      }
+    };
+    if (of === "chats") {
+      this.#ask({ action: "inbox", limit: limits.INBOX_LIMIT_MAX, pinned: true }, answered, ended);
+    } else {
+      this.#ask({ action: "channels", pinned: true }, answered, ended);
+    }
+  }
+
   #askList(cursor: string | undefined): void {
     this.#asks.list = true;
     const answered = ({ conversations, next_cursor }: InboxResult) => {
@@ -575,6 +640,7 @@ export class Views {
       } else {
         this.#isListed = true;
         this.#needs.push({ need: "listed" });
+        this.#askOrder("chats");
       }
     };
     const refused = () => {
@@ -619,6 +685,7 @@ export class Views {
         for (const id of gone) {
           this.gone(id);
         }
+        this.#askOrder("channels");
       }
     };
     const refused = () => {

@@ -357,6 +357,9 @@ export class Session extends Core {
         case "gone":
           this.store({ gone: need.conversation_id });
           break;
+        case "unpinned":
+          this.store({ settings: { conversation_id: need.conversation_id, set: { pinned: false } } });
+          break;
         case "listed":
           if (this.keeper === "store") {
             this.save({ listed: true });

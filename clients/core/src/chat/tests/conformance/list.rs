@@ -36,6 +36,11 @@ pub(super) fn play(scenario: &Value, steps: &[Value]) {
                 assert_eq!(json!(mark), what["read"], "{place}");
             }
             "read" => list.read(&read(&what["conversation_id"]), read(&what["seq"])),
+            "pins" => {
+                let order: Vec<ConversationId> = read(&what["order"]);
+                let unpinned = list.pinned_are(read(&what["of"]), &order.iter().collect::<Vec<_>>());
+                assert_eq!(json!(unpinned), what["unpinned"], "{place}");
+            }
             "dismiss" => list.dismiss(&read(what)),
             "remove" => list.remove(key(what)),
             _ => {

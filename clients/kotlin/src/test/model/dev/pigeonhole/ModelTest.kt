@@ -49,6 +49,7 @@ private class ModelPlay(private val model: Model, private val isList: Boolean, p
                 val read = take(name, what)
                 assertEquals(what.jsonObject.getValue("read"), read, "$step")
             }
+            "pins" -> assertEquals(what.jsonObject.getValue("unpinned"), take(name, what), "$step")
             "direct" -> assertEquals(what.jsonObject.getValue("key"), take(name, what.jsonObject.getValue("peer_id")), "$step")
             else -> take(name, input(name, what), (what as? JsonObject)?.long("now") ?: 0)
         }
