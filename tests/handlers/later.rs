@@ -80,7 +80,7 @@ async fn a_kind_and_attributes_that_are_not_known_are_passed_on() {
     let row =
         bench.aws.rows("InboxTable").into_iter().find(|row| row["user_id"] == "bob" && row["conversation_id"] == id);
     let row = row.unwrap();
-    assert_eq!((&row["v"], &row["pinned"], &row["last_seq"]), (&json!(2), &json!(4_102_444_800_000_i64), &json!(3)));
+    assert_eq!((&row["v"], &row["depth"], &row["last_seq"]), (&json!(2), &json!(4_102_444_800_000_i64), &json!(3)));
 }
 
 #[tokio::test]
