@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, MENTIONS_MAX, THUMBNAIL_BYTES_MAX};
 use wire::{
-    AllowedTo, ClientMsgId, ConversationKind, CreateRequest, Data, HistoryFrom, JoinBy, Kind, Message, Role, Seq,
-    System, Target, Title, UserId, body_fits, check_own, mentions_fit,
+    AllowedTo, ClientMsgId, ConversationKind, CreateRequest, Data, HistoryFrom, JoinBy, Kind, Message, Rings, Role,
+    Seq, System, Target, Title, UserId, body_fits, check_own, mentions_fit,
 };
 
 use crate::Error;
@@ -185,6 +185,8 @@ pub struct NewGroup {
     pub add: AllowedTo,
     /// In a channel: whether users may join without an admin.
     pub join: Option<JoinBy>,
+    /// In a channel: whether its messages send push notifications.
+    pub rings: Option<Rings>,
     /// Whether a group is encrypted, which a channel is not. `None`: if the client has keys.
     pub encrypted: Option<bool>,
 }
@@ -200,6 +202,7 @@ impl NewGroup {
             post: AllowedTo::default(),
             add: AllowedTo::default(),
             join: None,
+            rings: None,
             encrypted: None,
         }
     }
@@ -219,8 +222,8 @@ impl NewGroup {
     /// Returns the request that creates it. `has_keys`: the client has encryption.
     pub fn request(self, client_msg_id: ClientMsgId, has_keys: bool) -> CreateRequest {
         let encrypted = self.is_encrypted(has_keys);
-        let Self { kind, title, members, history, post, add, join, encrypted: _ } = self;
-        CreateRequest { client_msg_id, kind, title, members, history, post, add, join, encrypted }
+        let Self { kind, title, members, history, post, add, join, rings, encrypted: _ } = self;
+        CreateRequest { client_msg_id, kind, title, members, history, post, add, join, rings, encrypted }
     }
 
     fn is_encrypted(&self, has_keys: bool) -> bool {
@@ -236,8 +239,9 @@ impl NewGroup {
         if self.kind == ConversationKind::Direct {
             return invalid("kind", "must be that of a group or a channel");
         }
-        if self.kind == ConversationKind::Group && self.join.is_some() {
-            return invalid("join", "must be left out: this is no channel");
+        if self.kind == ConversationKind::Group && (self.join.is_some() || self.rings.is_some()) {
+            let field = if self.join.is_some() { "join" } else { "rings" };
+            return invalid(field, "must be left out: this is no channel");
         }
         if self.is_encrypted(has_keys) {
             if self.kind == ConversationKind::Channel {

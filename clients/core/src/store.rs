@@ -527,7 +527,8 @@ fn read<T: Tables>(
     mentions: Option<u64>,
 ) -> Result<(), T::Error> {
     if let Some(row) = tables.channel(conversation_id)?.filter(|row| row.read_seq <= seq) {
-        list_channel(tables, Channel { read_seq: seq, unread, marked_unread: false, ..row })?;
+        let mentioned_seq = row.mentioned_seq.filter(|mentioned| *mentioned > seq);
+        list_channel(tables, Channel { read_seq: seq, unread, mentioned_seq, marked_unread: false, ..row })?;
     }
     match tables.row(conversation_id)? {
         Some(row) if row.read_seq <= seq => {
@@ -630,7 +631,9 @@ fn hide_below<T: Tables>(tables: &mut T, id: &ConversationId, first_seq: Seq) ->
 fn raise_own<T: Tables>(tables: &mut T, id: &ConversationId, delivered: Seq, read: Seq) -> Result<(), T::Error> {
     if let Some(row) = tables.channel(id)?.filter(|row| row.read_seq < read) {
         let unread = row.unread.min(row.last_seq.above(read));
-        tables.set_channel(id, Some(&Channel { read_seq: read, unread, marked_unread: false, ..row }))?;
+        let mentioned_seq = row.mentioned_seq.filter(|seq| *seq > read);
+        tables
+            .set_channel(id, Some(&Channel { read_seq: read, unread, mentioned_seq, marked_unread: false, ..row }))?;
     }
     let Some(mut row) = tables.row(id)? else { return Ok(()) };
     row.delivered_seq = row.delivered_seq.max(delivered);
@@ -779,14 +782,19 @@ fn listed_channel<T: Tables>(tables: &mut T, me: &UserId, entry: &Message) -> Re
     standing.channel(&row);
     standing.entry(entry, me);
     row.role = standing.role().unwrap_or(row.role);
-    let Rules { history, post, add, join } = standing.rules();
+    let Rules { history, post, add, join, rings } = standing.rules();
     (row.history, row.post) = (history.unwrap_or(row.history), post.unwrap_or(row.post));
     (row.add, row.join) = (add.unwrap_or(row.add), join.unwrap_or(row.join));
+    row.rings = rings.unwrap_or(row.rings);
     row.last_seq = entry.seq;
     if entry.kind.is_listed() {
         row.last_message = Some(last_message(entry));
     }
-    row.unread += u64::from(entry.kind.counts() && entry.sender_id != *me && entry.deleted_at.is_none());
+    let is_unread = entry.kind.counts() && entry.sender_id != *me && entry.deleted_at.is_none();
+    row.unread += u64::from(is_unread);
+    if is_unread && entry.mentions.contains(me) {
+        row.mentioned_seq = Some(entry.seq);
+    }
     list_channel(tables, row)
 }
 

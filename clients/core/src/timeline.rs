@@ -528,9 +528,11 @@ impl Timeline {
     /// A row of the list of channels, as [`row`](Self::row).
     pub fn channel(&mut self, row: &Channel) {
         self.is(ConversationKind::Channel);
-        let Channel { role, unread, read_seq, last_seq, .. } = *row;
+        let Channel { role, unread, read_seq, last_seq, mentioned_seq, .. } = *row;
+        // The row has the last one alone.
+        let mentions = mentioned_seq.map(|_| 1);
         self.raise(&self.user_id.clone(), read_seq, read_seq);
-        self.listed(Row { role: Some(role), unread, mentions: None, read_seq, last_seq }, Some(row.first_seq));
+        self.listed(Row { role: Some(role), unread, mentions, read_seq, last_seq }, Some(row.first_seq));
     }
 
     fn listed(&mut self, row: Row, first_seq: Option<Seq>) {

@@ -438,7 +438,7 @@ impl Client {
     /// As those of [`create`](Self::create).
     pub async fn update(&self, conversation_id: &ConversationId, info: Info) -> Result<Sent, Error> {
         if info == Info::default() {
-            let problem = "is missing; name this, history, post, add or join".to_owned();
+            let problem = "is missing; name this, history, post, add, join or rings".to_owned();
             return Err(Error::Invalid { field: "title", problem });
         }
         let conversation_id = conversation_id.clone();

@@ -99,9 +99,9 @@ pub use wire::{
     InvalidId, JoinBy, JoinResult, Kind, LastMessage, LeaveRequest, LeaveResult, Media, MediaId, Member, MembersResult,
     Message, MessageId, MimeType, MutedUntil, NotAdded, PinRequest, Platform, Presence, PresenceResult, Profile,
     ProfileChange, ProfilesResult, Quiet, ReactRequest, Reaction, ReactionsResult, Reactor, ReadResult, Receipt,
-    ReceiptsResult, Registration, RemoveRequest, ReportReason, ReportRequest, ReportResult, RestrictRequest, Role,
-    RoleRequest, SendResult, Seq, Settings, Side, System, Target, Thumbhash, Timestamp, Title, UpdateRequest, UserId,
-    UserSettings, WatchResult, Waveform, When,
+    ReceiptsResult, Registration, RemoveRequest, ReportReason, ReportRequest, ReportResult, RestrictRequest, Rings,
+    Role, RoleRequest, SendResult, Seq, Settings, Side, System, Target, Thumbhash, Timestamp, Title, UpdateRequest,
+    UserId, UserSettings, WatchResult, Waveform, When,
 };
 
 /// The README's example, so that it compiles.

@@ -148,6 +148,8 @@ export interface SystemInfoChanged {
   join?: "open" | "admins";
   /** The members of a group who may do something. */
   post?: "all" | "admins";
+  /** In a channel only. */
+  rings?: "off" | "mentions";
   title?: Title;
 }
 

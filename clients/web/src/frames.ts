@@ -346,6 +346,10 @@ export type UpdateRequest = UpdateRequest1 & {
    * The members who may write messages.
    */
   post?: "all" | "admins";
+  /**
+   * In a channel only: whether its messages send push notifications.
+   */
+  rings?: "off" | "mentions";
   title?: Title;
 };
 export type UpdateRequest1 = {
@@ -542,6 +546,10 @@ export type System =
        * The members of a group who may do something.
        */
       post?: "all" | "admins";
+      /**
+       * In a channel only.
+       */
+      rings?: "off" | "mentions";
       title?: Title;
     };
 /**
@@ -1079,6 +1087,10 @@ export interface CreateRequest {
    * The members who may write messages. Default: all in a group, admins in a channel.
    */
   post?: "all" | "admins";
+  /**
+   * In a channel only: whether its messages send push notifications. Default: `off`.
+   */
+  rings?: "off" | "mentions";
   /**
    * At most 192 bytes of UTF-8.
    */
@@ -2488,6 +2500,10 @@ export interface Channel {
    */
   marked_unread?: boolean;
   /**
+   * The last message that mentions the member, until the member has read it.
+   */
+  mentioned_seq?: number;
+  /**
    * The member's settings. A setting that is not set is left out.
    */
   muted_until?: MutedUntil;
@@ -2507,6 +2523,10 @@ export interface Channel {
    * Until then the member may only read.
    */
   restricted_until?: MutedUntil;
+  /**
+   * Whether its messages send push notifications. Left out: `off`.
+   */
+  rings?: "off" | "mentions";
   /**
    * The member's role.
    */
@@ -3038,6 +3058,8 @@ export function isChannel(value: unknown): value is Channel {
     mayHave(value, isFlag, "archived", "marked_unread", "pinned") &&
     has(value, isInteger, "first_seq", "last_seq", "read_seq", "unread") &&
     mayHave(value, isLastMessage, "last_message") &&
+    mayHave(value, isInteger, "mentioned_seq") &&
+    mayHave(value, isText, "rings") &&
     value.kind === "channel" &&
     (value.muted_until === undefined || (isTimestamp(value.muted_until) || value.muted_until === "forever")) &&
     (value.restricted_until === undefined || (isTimestamp(value.restricted_until) || value.restricted_until === "forever"));
@@ -3434,7 +3456,7 @@ export function isSystem(value: unknown): value is System {
     (value.event !== "members.removed" || (has(value, listOf(isText), "members"))) &&
     (value.event !== "role.changed" || (has(value, isText, "role", "user_id"))) &&
     (value.event !== "member.restricted" || (has(value, isText, "user_id") && (value.until === undefined || (isTimestamp(value.until) || value.until === "forever")))) &&
-    (value.event !== "info.changed" || (mayHave(value, isText, "add", "history", "join", "post", "title")));
+    (value.event !== "info.changed" || (mayHave(value, isText, "add", "history", "join", "post", "rings", "title")));
 }
 
 export function isTypingEvent(value: unknown): value is TypingEvent {

@@ -55,8 +55,8 @@ import type { Queued, QueuedMessage, StoringRequest, Target } from "./saved.ts";
  */
 export type Draft = string | { body: string; replyTo?: number; mentions?: string[]; kind?: string; data?: Data };
 
-/** The title of a group or a channel, and the rules for its members; for a channel also `join`. */
-export type GroupInfo = Pick<UpdateRequest, "title" | "history" | "post" | "add" | "join">;
+/** The title of a group or a channel, and the rules for its members; for a channel also `join` and `rings`. */
+export type GroupInfo = Pick<UpdateRequest, "title" | "history" | "post" | "add" | "join" | "rings">;
 
 /**
  * A group or a channel that is to be: `members` besides the user. `encrypted`: a group, by a client with encryption, which
@@ -64,7 +64,7 @@ export type GroupInfo = Pick<UpdateRequest, "title" | "history" | "post" | "add"
  */
 export type NewGroup = Pick<
   CreateRequest,
-  "kind" | "title" | "members" | "history" | "post" | "add" | "join" | "encrypted"
+  "kind" | "title" | "members" | "history" | "post" | "add" | "join" | "rings" | "encrypted"
 >;
 
 /** The rights of a member of a group. `owner` makes the member the group's owner from now on. */
@@ -264,7 +264,7 @@ export function checkQueued(queued: Queued): void {
     throw new PigeonholeError("bad_request", `title: must be 1 to ${form}`);
   }
   if (request.action === "update" && Object.values(infoOf(request)).every((value) => value === undefined)) {
-    throw new PigeonholeError("bad_request", "title: is missing; name a title, history, post, add or join");
+    throw new PigeonholeError("bad_request", "title: is missing; name a title, history, post, add, join or rings");
   }
   checkChannel(request);
   if ("body" in queued && queued.kind !== undefined) {
@@ -327,16 +327,14 @@ export function infoOf({ action: _, conversation_id: __, client_msg_id: ___, ...
 
 /** Checks the fields that only channels have, and those that channels do not have. */
 function checkChannel(request: StoringRequest): void {
-  const join = "join" in request ? request.join : undefined;
+  const rules = ["join", "rings"] as const;
+  const rule = rules.find((name) => name in request && (request as GroupInfo)[name] !== undefined);
   const isOfChannel =
     request.action === "create"
       ? request.kind === "channel"
       : "conversation_id" in request && isChannel(request.conversation_id);
-  if (join !== undefined && !isOfChannel) {
-    throw new PigeonholeError("bad_request", "join: must be left out; this is no channel");
-  }
-  if (isOfChannel && request.action === "send" && request.mentions && request.mentions.length > 0) {
-    throw new PigeonholeError("bad_request", "mentions: must be left out; this is a channel");
+  if (rule !== undefined && !isOfChannel) {
+    throw new PigeonholeError("bad_request", `${rule}: must be left out; this is no channel`);
   }
 }
 

@@ -596,7 +596,7 @@ export class Timeline {
   /** How many of those name the user. */
   mentions(): number {
     const naming = this.#count(
-      (row) => ("mentions" in row ? row.mentions : undefined),
+      (row) => ("mentions" in row ? row.mentions : "mentioned_seq" in row && row.mentioned_seq ? 1 : undefined),
       (message) => names(message, this.#userId),
       (target) => this.#changes.get(target)?.namedViewer === true,
     );

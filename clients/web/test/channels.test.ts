@@ -6,7 +6,7 @@ import { checkQueued } from "../src/protocol.ts";
 
 const news = { conversation_id: "ch_n" };
 
-it("what only channels have is refused elsewhere, and what they have not, there", () => {
+it("what only channels have is refused elsewhere", () => {
   const refused = (queued: Queued) => () => checkQueued(queued);
   const group = { title: "Trip", members: [], join: "open" as const };
   const create = { action: "create", client_msg_id: "c1", ...group } as const;
@@ -16,7 +16,7 @@ it("what only channels have is refused elsewhere, and what they have not, there"
   const update = { action: "update", client_msg_id: "u1", join: "open" } as const;
   expect(refused({ clientMsgId: "u1", request: { ...update, ...inGroup } })).toThrow("join: must be left out");
   expect(refused({ clientMsgId: "u1", request: { ...update, ...news } })).not.toThrow();
-  const mentions = { clientMsgId: "m1", body: "hi", mentions: ["bob"] };
-  expect(refused({ ...mentions, target: news })).toThrow("mentions: must be left out");
-  expect(refused({ ...mentions, target: inGroup })).not.toThrow();
+  const rings = { action: "update", client_msg_id: "u2", rings: "mentions" } as const;
+  expect(refused({ clientMsgId: "u2", request: { ...rings, ...inGroup } })).toThrow("rings: must be left out");
+  expect(refused({ clientMsgId: "u2", request: { ...rings, ...news } })).not.toThrow();
 });

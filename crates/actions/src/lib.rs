@@ -108,8 +108,12 @@ impl Actions {
             frank,
         } = request;
         let conversation_id = conversation_for(writer.user, &target);
-        let has_mentions = !mentions.is_empty();
         let kind_of_conversation = conversation_id.kind();
+        check_mentions(kind_of_conversation, &mentions)?;
+        let mentioned = match kind_of_conversation {
+            ConversationKind::Channel => mentions.clone(),
+            ConversationKind::Direct | ConversationKind::Group => vec![],
+        };
         let content = match epoch {
             Some(epoch) => {
                 let body = Bytes::parse(&body).ok_or_else(|| Refusal::bad_request("body", "must be base64"))?;
@@ -119,9 +123,6 @@ impl Actions {
             None => Content::Message { kind, body, media, data, reply_to, mentions },
         };
         let draft = Draft::new(conversation_id, writer.user.clone(), client_msg_id, content);
-        if has_mentions && kind_of_conversation != ConversationKind::Group {
-            return Err(Refusal::bad_request("mentions", "must be left out: this is not a group").into());
-        }
         let written = self.hook.as_ref().map(|_| draft.content.clone());
         let appended = match kind_of_conversation {
             ConversationKind::Direct => direct::append(self, &target, draft, (reply_to, read), conflicts).await?,
@@ -130,6 +131,9 @@ impl Actions {
                     check_sealable(&draft.conversation_id)?;
                 }
                 let appended = log::append(self, writer, draft, read, conflicts).await?.entry()?;
+                if !mentioned.is_empty() {
+                    channel::mention(self, writer.user, &appended, &mentioned).await;
+                }
                 self.with_read_seq(appended, writer.user, read).await
             }
         };
@@ -672,5 +676,17 @@ fn measured(media: Attached) -> Attached {
         Attached::Sealed(SealedMedia { media_id, .. }) => {
             Attached::Sealed(SealedMedia { bytes: sealed_bytes(&media_id), media_id })
         }
+    }
+}
+
+fn check_mentions(kind: ConversationKind, mentions: &[UserId]) -> Result<(), Refusal> {
+    match kind {
+        ConversationKind::Direct if !mentions.is_empty() => {
+            Err(Refusal::bad_request("mentions", "must be left out: this is a direct conversation"))
+        }
+        ConversationKind::Channel if mentions.iter().any(|user| user.as_str() == "*") => {
+            Err(Refusal::bad_request("mentions", "must name members: no message of a channel mentions all"))
+        }
+        ConversationKind::Direct | ConversationKind::Group | ConversationKind::Channel => Ok(()),
     }
 }

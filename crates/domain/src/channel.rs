@@ -37,13 +37,31 @@ pub struct ChannelRow {
     pub marked_unread: bool,
     /// Among the pinned channels.
     pub pinned: bool,
+    /// The last message that mentions the member.
+    pub mention: Option<Mention>,
+    /// Phones have a push up to here.
+    pub notified_seq: Option<Seq>,
     /// Another user added them.
     pub is_added: bool,
     /// Until then they may only read.
     pub restricted_until: Option<MutedUntil>,
 }
 
+/// A message of a channel that mentions a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mention {
+    pub seq: Seq,
+    pub at: Timestamp,
+    /// The owner, an admin or a service wrote the message, so it sends a push although the channel is muted.
+    pub is_loud: bool,
+}
+
 impl ChannelRow {
+    /// Whether the channel is muted for this mention.
+    pub fn is_quiet(&self, mention: Mention, now: Timestamp) -> bool {
+        !mention.is_loud && self.muted_until.is_some_and(|until| until.is_after(now))
+    }
+
     /// Returns the row of a user who joins, which is no entry.
     pub fn joining(user_id: UserId, head: &Head, joined_at: Timestamp) -> Self {
         let (joined_seq, role) = (head.end.seq, Role::Member);
@@ -73,6 +91,8 @@ impl ChannelRow {
             archived_counted: None,
             marked_unread: false,
             pinned: false,
+            mention: None,
+            notified_seq: None,
             restricted_until: None,
         }
     }
@@ -103,10 +123,12 @@ impl ChannelRow {
             post: head.rules.post,
             add: head.rules.add,
             join: head.rules.join.unwrap_or_default(),
+            rings: head.rules.rings,
             last_message: (seq >= self.first_seq).then_some(last_message),
             // The head may be from before the row.
             read_seq: self.read_seq.min(head.end.seq),
             last_seq: head.end.seq,
+            mentioned_seq: self.mention.map(|mention| mention.seq).filter(|seq| self.read_seq < *seq),
             muted_until: self.muted_until,
             archived: self.archived_counted.is_some_and(|counted| counted >= head.counted),
             marked_unread: self.marked_unread,

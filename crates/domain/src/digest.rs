@@ -1,7 +1,7 @@
 //! The digest that distinguishes a repeated request from another one with the same idempotency key.
 
 use sha2::{Digest, Sha256};
-use wire::{AllowedTo, Bytes, Carried, Emoji, HistoryFrom, Info, UserId};
+use wire::{AllowedTo, Bytes, Carried, Emoji, HistoryFrom, Info, Rings, UserId};
 
 use crate::draft::{Change, Content, Draft, GroupChange, NewCommit, Rules};
 
@@ -83,11 +83,12 @@ fn commit_digest(commit: &NewCommit) -> String {
 fn group_change_text(change: &GroupChange) -> String {
     let names = |members: &[UserId]| members.iter().map(UserId::as_str).collect::<Vec<_>>().join(" ");
     match change {
-        GroupChange::Create { title, members, rules: Rules { history, post, add, join }, encrypted } => {
+        GroupChange::Create { title, members, rules: Rules { history, post, add, join, rings }, encrypted } => {
             let [history, post, add] = [history.as_str(), post.as_str(), add.as_str()];
             let join = join.map(|join| format!("channel {} ", join.as_str())).unwrap_or_default();
             let encrypted = if *encrypted { "encrypted " } else { "" };
-            format!("create {join}{encrypted}{history} {post} {add} {}\0{}", names(members), title.as_str())
+            let rings = if *rings == Rings::Off { "" } else { "rings " };
+            format!("create {join}{rings}{encrypted}{history} {post} {add} {}\0{}", names(members), title.as_str())
         }
         GroupChange::Add { members, .. } => format!("add {}", names(members)),
         GroupChange::Remove { user, .. } => format!("remove {user}"),
@@ -97,11 +98,12 @@ fn group_change_text(change: &GroupChange) -> String {
         GroupChange::Restrict { user, until } => {
             format!("restrict {user} {}", until.map_or_else(|| "-".to_owned(), |until| until.to_string()))
         }
-        GroupChange::Update { info: Info { title, history, post, add, join } } => {
+        GroupChange::Update { info: Info { title, history, post, add, join, rings } } => {
             let [post, add] = [post, add].map(|who| who.map_or("-", AllowedTo::as_str));
             let title = title.as_ref().map(|title| format!("\0{}", title.as_str())).unwrap_or_default();
             let join = join.map(|join| format!(" {}", join.as_str())).unwrap_or_default();
-            format!("update {} {post} {add}{join}{title}", history.map_or("-", HistoryFrom::as_str))
+            let rings = rings.map(|rings| format!(" rings {}", rings.as_str())).unwrap_or_default();
+            format!("update {} {post} {add}{join}{rings}{title}", history.map_or("-", HistoryFrom::as_str))
         }
     }
 }

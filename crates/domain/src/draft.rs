@@ -2,7 +2,7 @@
 
 use wire::{
     AllowedTo, Attached, Bytes, Carried, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Info, JoinBy, Kind,
-    MediaId, MutedUntil, Role, SERVICE_DEFAULT, SealedMedia, Seq, Title, UserId,
+    MediaId, MutedUntil, Rings, Role, SERVICE_DEFAULT, SealedMedia, Seq, Title, UserId,
 };
 
 /// An entry that a sender wants to store. A draft has no `seq` yet.
@@ -127,6 +127,8 @@ pub struct Rules {
     pub add: AllowedTo,
     /// Channels only.
     pub join: Option<JoinBy>,
+    /// Channels only.
+    pub rings: Rings,
 }
 
 impl Content {

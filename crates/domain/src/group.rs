@@ -7,8 +7,8 @@
 use serde::{Deserialize, Serialize};
 use wire::limits::GROUP_CHANGE_MEMBERS_MAX;
 use wire::{
-    AllowedTo, ConversationId, ConversationKind, HistoryFrom, MutedUntil, NotAdded, Refusal, Role, Seq, System,
-    Timestamp, Title, UserId,
+    AllowedTo, ConversationId, ConversationKind, HistoryFrom, Info, MutedUntil, NotAdded, Refusal, Rings, Role, Seq,
+    System, Timestamp, Title, UserId,
 };
 
 use crate::change::pins_after;
@@ -162,8 +162,11 @@ impl Head {
     /// Whether a member with that role may write this message.
     ///
     /// # Errors
-    /// `forbidden`.
+    /// `forbidden`, and `bad_request` for mentions in a channel that does not send push notifications.
     pub fn check_message(&self, role: Role, mentions: &[UserId]) -> Result<(), Refusal> {
+        if self.rules.join.is_some() && !mentions.is_empty() && self.rules.rings == Rings::Off {
+            return Err(Refusal::bad_request("mentions", "must be left out: rings of this channel is off"));
+        }
         let calls_everybody = mentions.iter().any(|id| *id == EVERYBODY);
         if allows(self.rules.post, role) && (moderates(role) || !calls_everybody) {
             Ok(())
@@ -334,13 +337,12 @@ impl GroupChange {
                 if let Some(title) = &info.title {
                     title.as_str().clone_into(&mut group.title);
                 }
-                let of_channel = Refusal::bad_request("join", "must be left out: this is not a channel");
-                let join = match (rules.join, info.join) {
-                    (None, Some(_)) => return Err(of_channel),
-                    (join, changed) => changed.or(join),
-                };
+                if rules.join.is_none() {
+                    only_of_channels(info)?;
+                }
                 rules = Rules {
-                    join,
+                    join: info.join.or(rules.join),
+                    rings: info.rings.unwrap_or(rules.rings),
                     history: info.history.unwrap_or(rules.history),
                     post: info.post.unwrap_or(rules.post),
                     add: info.add.unwrap_or(rules.add),
@@ -351,6 +353,14 @@ impl GroupChange {
         let keys = self.keys().cloned().map(NewCommit::into_body);
         let body = SystemBody { system, history, not_added, group: before, keys };
         Ok(Some(Decided { body, group, rules, roster }))
+    }
+}
+
+fn only_of_channels(info: &Info) -> Result<(), Refusal> {
+    let fields = [("join", info.join.is_some()), ("rings", info.rings.is_some())];
+    match fields.into_iter().find(|(_, is_set)| *is_set) {
+        Some((field, _)) => Err(Refusal::bad_request(field, "must be left out: this is not a channel")),
+        None => Ok(()),
     }
 }
 

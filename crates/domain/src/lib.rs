@@ -37,7 +37,7 @@ mod weight;
 
 pub use audience::Audience;
 pub use change::{Rights, pins_after};
-pub use channel::{ChannelRow, poll_ms};
+pub use channel::{ChannelRow, Mention, poll_ms};
 pub use chat_list::ChatList;
 pub use cursor::{Cursor, Position};
 pub use device::Device;

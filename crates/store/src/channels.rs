@@ -13,7 +13,7 @@ use aws_sdk_dynamodb::types::builders::{PutBuilder, UpdateBuilder};
 use aws_sdk_dynamodb::types::{
     AttributeValue, Delete, Put, ReturnValue, ReturnValuesOnConditionCheckFailure, Select, TransactWriteItem, Update,
 };
-use domain::{ChannelRow, Head, Place, RosterRow};
+use domain::{ChannelRow, Head, Mention, Place, RosterRow};
 use futures_util::future::try_join_all;
 use wire::{ConversationId, ConversationSettings, MutedUntil, Role, Seq, Timestamp, UserId};
 
@@ -348,7 +348,9 @@ pub async fn mark_read(
 ) -> Result<Marked, Error> {
     let table = &store.tables.inbox;
     let write = row(store, user, channel)
-        .update_expression("SET read_seq = :seq, read_counted = :counted, read_at = :now REMOVE marked_unread")
+        .update_expression(
+            "SET read_seq = :seq, read_counted = :counted, read_at = :now REMOVE marked_unread, notified_seq, look",
+        )
         .condition_expression(format!("{IS_MEMBER} AND read_seq < :seq"))
         .expression_attribute_values(":seq", number(seq))
         .expression_attribute_values(":counted", number(counted))
@@ -394,12 +396,48 @@ pub async fn set(
     settings::set_attributes(store, user, channel, IS_MEMBER, attributes, pins).await
 }
 
+/// The outcome of a mention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mentioned {
+    Done,
+    /// The user is no member, has read the message, or a later one mentions them.
+    Passed,
+    /// A transaction was writing the row.
+    Busy,
+}
+
+/// Records in the member's row that a message mentions them, for `notify` and the list of channels.
+pub async fn mention(
+    store: &Store,
+    user: &UserId,
+    channel: &ConversationId,
+    mention: Mention,
+) -> Result<Mentioned, Error> {
+    let table = &store.tables.inbox;
+    let write = store.client.update_item().table_name(table).set_key(Some(key(user, channel)));
+    let write = write
+        .update_expression("SET mentioned_seq = :seq, mentioned_at = :at, mentioned_loud = :loud")
+        .condition_expression(format!(
+            "{IS_MEMBER} AND read_seq < :seq AND joined_seq < :seq \
+             AND (attribute_not_exists(mentioned_seq) OR mentioned_seq < :seq)"
+        ))
+        .expression_attribute_values(":seq", number(mention.seq))
+        .expression_attribute_values(":at", number(mention.at.millis()))
+        .expression_attribute_values(":loud", AttributeValue::Bool(mention.is_loud));
+    let Err(error) = write.send().await else { return Ok(Mentioned::Done) };
+    match error.as_service_error() {
+        Some(UpdateItemError::ConditionalCheckFailedException(_)) => Ok(Mentioned::Passed),
+        Some(UpdateItemError::TransactionConflictException(_)) => Ok(Mentioned::Busy),
+        _ => Err(Error::call("UpdateItem", table, error)),
+    }
+}
+
 /// The row of the poster, who has read everything up to the post; if they are a member.
 pub(crate) fn own_post_update(store: &Store, head: &Head, user: &UserId) -> UpdateBuilder {
     Update::builder()
         .table_name(&store.tables.inbox)
         .set_key(Some(key(user, &head.conversation_id)))
-        .update_expression("SET read_seq = :seq, read_counted = :counted")
+        .update_expression("SET read_seq = :seq, read_counted = :counted REMOVE notified_seq, look")
         .condition_expression(IS_MEMBER)
         .expression_attribute_values(":seq", number(head.end.seq))
         .expression_attribute_values(":counted", number(head.counted))
@@ -452,6 +490,11 @@ fn row_item(row: &ChannelRow) -> Item {
     item
 }
 
+fn mention_of(row: &Reader) -> Result<Option<Mention>, Error> {
+    let Some(seq) = row.optional("mentioned_seq", Reader::seq)? else { return Ok(None) };
+    Ok(Some(Mention { seq, at: row.time("mentioned_at")?, is_loud: row.flag("mentioned_loud")? }))
+}
+
 fn read(table: &str, item: &Item) -> Result<ChannelRow, Error> {
     let row = Reader { item, table };
     Ok(ChannelRow {
@@ -468,6 +511,8 @@ fn read(table: &str, item: &Item) -> Result<ChannelRow, Error> {
         archived_counted: row.optional("archived_counted", Reader::count)?,
         marked_unread: row.flag("marked_unread")?,
         pinned: row.flag("pinned")?,
+        mention: mention_of(&row)?,
+        notified_seq: row.optional("notified_seq", Reader::seq)?,
         is_added: row.flag("is_added")?,
         restricted_until: restricted_until(&row)?,
     })

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::builders::{ConditionCheckBuilder, UpdateBuilder};
 use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, ReturnValuesOnConditionCheckFailure, Update};
 use domain::{End, GroupInfo, Head, LastEntry, Rules, Seal};
-use wire::{AllowedTo, ConversationId, HistoryFrom, JoinBy, Kind, MediaId, MessageId, Seq, Timestamp, UserId};
+use wire::{AllowedTo, ConversationId, HistoryFrom, JoinBy, Kind, MediaId, MessageId, Rings, Seq, Timestamp, UserId};
 
 use crate::error::CallResult as _;
 use crate::item::{Item, Reader, Value, number, readable, seqs, text, users, version};
@@ -143,11 +143,7 @@ pub(crate) fn head_update(store: &Store, previous: Option<&Head>, head: &Head) -
     }
     let mut removes = vec![];
     let had_pins = previous.is_some_and(|previous| !previous.pins.is_empty());
-    let of_pinned = match (pins.is_empty(), had_pins) {
-        (true, false) => Value::Left,
-        (true, true) => Value::Removed,
-        (false, _) => Value::Set(seqs(pins)),
-    };
+    let of_pinned = sparse((!pins.is_empty()).then(|| seqs(pins)), had_pins);
     let flag = |holds: bool| Value::of(holds.then_some(AttributeValue::Bool(true)));
     let unnamed = if seal.unnamed.is_empty() { None } else { Some(users(&seal.unnamed)) };
     // A plain group has none of these.
@@ -162,9 +158,10 @@ pub(crate) fn head_update(store: &Store, previous: Option<&Head>, head: &Head) -
             ("births_until", times(&seal.births_until)),
         ]
     });
-    for (name, value) in
-        [("shown_deleted", flag(line.deleted)), ("pins", of_pinned)].into_iter().chain(of_sealed.into_iter().flatten())
-    {
+    let rang = previous.is_some_and(|previous| previous.rules.rings != Rings::Off);
+    let rings = sparse((rules.rings != Rings::Off).then(|| text(rules.rings.as_str())), rang);
+    let of_all = [("shown_deleted", flag(line.deleted)), ("pins", of_pinned), ("rings", rings)];
+    for (name, value) in of_all.into_iter().chain(of_sealed.into_iter().flatten()) {
         match value {
             Value::Set(value) => {
                 sets.push(format!("{name} = :{name}"));
@@ -187,6 +184,15 @@ pub(crate) fn head_update(store: &Store, previous: Option<&Head>, head: &Head) -
     }
 }
 
+/// An attribute that most rows lack.
+fn sparse(value: Option<AttributeValue>, was_set: bool) -> Value {
+    match value {
+        Some(value) => Value::Set(value),
+        None if was_set => Value::Removed,
+        None => Value::Left,
+    }
+}
+
 fn times(of: &BTreeMap<UserId, Timestamp>) -> Value {
     let times = || of.iter().map(|(user, at)| (user.as_str().to_owned(), number(at.millis()))).collect();
     Value::of((!of.is_empty()).then(|| AttributeValue::M(times())))
@@ -202,6 +208,9 @@ fn read(table: &str, item: &Item) -> Result<Head, Error> {
             post: row.parsed("post_by", |text| AllowedTo::parse(text).ok_or(()))?,
             add: row.parsed("add_by", |text| AllowedTo::parse(text).ok_or(()))?,
             join: row.optional("join_by", |row, name| row.parsed(name, |text| JoinBy::parse(text).ok_or(())))?,
+            rings: row
+                .optional("rings", |row, name| row.parsed(name, |text| Rings::parse(text).ok_or(())))?
+                .unwrap_or_default(),
         },
         end: End { seq: row.seq("last_seq")?, sent_at: row.time("last_at")? },
         line: LastEntry {

@@ -247,7 +247,8 @@ pub async fn look_again(
     let write = row(store, user, conversation)
         .return_values(ReturnValue::None)
         .update_expression("SET look = :look")
-        .condition_expression("attribute_exists(last_seq)")
+        // A channel's row has the other one.
+        .condition_expression("attribute_exists(last_seq) OR attribute_exists(read_counted)")
         .expression_attribute_values(":look", text(look.stored()));
     match write.send().await {
         Ok(_) => Ok(Marked::Done),

@@ -143,7 +143,8 @@ fn seq_of(row: Option<&Reader>, name: &'static str) -> Result<Option<Seq>, Error
 }
 
 fn news(user: &UserId, old: Option<&Reader>, new: Option<&Reader>) -> Result<Option<Said>, Error> {
-    let (Some(row), Some(seq)) = (new, seq_of(new, "last_seq")?) else { return Ok(None) };
+    // A row of a channel has no entries.
+    let (Some(row), Some(seq)) = (new, seq_of(new, "last_seq")?) else { return mention(old, new) };
     // A group's row names the entry that causes a push.
     if row.item.contains_key("first_seq") {
         let before = seq_of(old, "news_seq").ok().flatten();
@@ -155,6 +156,13 @@ fn news(user: &UserId, old: Option<&Reader>, new: Option<&Reader>) -> Result<Opt
         return Ok(None);
     }
     Ok(Some(Said { seq, at: row.time("last_at")? }))
+}
+
+/// Returns the message of a channel that mentions the member.
+fn mention(old: Option<&Reader>, new: Option<&Reader>) -> Result<Option<Said>, Error> {
+    let before = seq_of(old, "mentioned_seq").ok().flatten();
+    let mention = seq_of(new, "mentioned_seq")?.filter(|now| before < Some(*now)).zip(new);
+    mention.map(|(seq, row)| Ok(Said { seq, at: row.time("mentioned_at")? })).transpose()
 }
 
 /// Others are left out: nothing of them is read.

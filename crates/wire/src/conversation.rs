@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::actions::MutedUntil;
-use crate::group::{AllowedTo, HistoryFrom, JoinBy, Role, System};
+use crate::group::{AllowedTo, HistoryFrom, JoinBy, Rings, Role, System};
 use crate::ids::{ConversationId, ConversationKind, Seq, UserId};
 use crate::kind::Kind;
 use crate::time::Timestamp;
@@ -100,6 +100,10 @@ pub struct Channel {
     pub add: AllowedTo,
     /// The users who may join, of those who know the id.
     pub join: JoinBy,
+    /// Whether its messages send push notifications. Left out: `off`.
+    #[serde(default, skip_serializing_if = "Rings::is_off")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "off")))]
+    pub rings: Rings,
     /// Left out if the member sees none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_message: Option<LastMessage>,
@@ -109,6 +113,10 @@ pub struct Channel {
     pub read_seq: Seq,
     /// The newest entry's `seq`, which can be one that the list does not show.
     pub last_seq: Seq,
+    /// The last message that mentions the member, until the member has read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub mentioned_seq: Option<Seq>,
     /// The member's settings. A setting that is not set is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub muted_until: Option<MutedUntil>,

@@ -44,6 +44,17 @@ pub enum JoinBy {
     Admins,
 }
 
+/// Whether messages of a channel send push notifications.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub enum Rings {
+    #[default]
+    Off,
+    // To the members whom a message mentions.
+    Mentions,
+}
+
 /// The entries that a new member sees: those from the join on, or all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -140,6 +151,9 @@ pub enum System {
         /// In a channel only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         join: Option<JoinBy>,
+        /// In a channel only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rings: Option<Rings>,
     },
     /// A system entry of a later version.
     #[serde(untagged)]
@@ -165,11 +179,14 @@ pub struct Info {
     /// In a channel only: the users who may join by themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub join: Option<JoinBy>,
+    /// In a channel only: whether its messages send push notifications.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rings: Option<Rings>,
 }
 
 impl From<Info> for System {
-    fn from(Info { title, history, post, add, join }: Info) -> Self {
-        Self::InfoChanged { title, history, post, add, join }
+    fn from(Info { title, history, post, add, join, rings }: Info) -> Self {
+        Self::InfoChanged { title, history, post, add, join, rings }
     }
 }
 
@@ -209,6 +226,29 @@ impl AllowedTo {
             Self::All => "all",
             Self::Admins => "admins",
         }
+    }
+}
+
+impl Rings {
+    /// Reads what a client wrote, or what was stored.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "off" => Some(Self::Off),
+            "mentions" => Some(Self::Mentions),
+            _ => None,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Mentions => "mentions",
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    pub(crate) fn is_off(&self) -> bool {
+        *self == Self::Off
     }
 }
 

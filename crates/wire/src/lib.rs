@@ -38,7 +38,7 @@ pub use data::Data;
 pub use emoji::Emoji;
 pub use event::{Receipt, ServerEvent};
 pub use frame::{ErrorFrame, Problem, ServerFrame, error_frame, reply_frame};
-pub use group::{AllowedTo, HistoryFrom, Info, JoinBy, Role, System, Title};
+pub use group::{AllowedTo, HistoryFrom, Info, JoinBy, Rings, Role, System, Title};
 pub use ids::{
     ClientMsgId, ConversationId, ConversationKind, DeviceId, DeviceToken, InvalidId, MediaId, MessageId, ReportId,
     RequestId, SERVICE_DEFAULT, Seq, UserId,

@@ -5,6 +5,7 @@
 //! with a later batch, so that no other member waits. A batch fails only if the table does not respond, or time runs
 //! out.
 
+mod channel;
 mod jobs;
 mod later;
 mod member;
@@ -89,7 +90,9 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Looks>) -> Result<BatchRespo
 /// Each member by itself.
 async fn ring(deps: &Deps, jobs: Vec<Job>, until: Instant, tally: &mut Tally) {
     tally.rings = jobs.iter().filter(|job| job.ring.is_some()).count() as u64;
-    let members: Vec<_> = jobs.iter().map(|job| job.member.clone()).collect();
+    // A channel's row is of another form, and is read with its job.
+    let members = jobs.iter().map(|job| job.member.clone()).filter(|(_, id)| !id.is_channel());
+    let members: Vec<_> = members.collect();
     let first = jobs.iter().map(|job| job.index).min();
     let rows = timeout_at(until, rows::read(deps, &members, tally)).await;
     let mut rows = match (rows.map_err(Into::into).and_then(|rows| rows), first) {
@@ -133,7 +136,12 @@ async fn one(
     if now >= until {
         return End::Failed(job.index, "the time of the batch is over".into());
     }
-    let done = async { settle(deps, badges, names, &job, row?.as_ref()).await };
+    let done = async {
+        if job.member.1.is_channel() {
+            return channel::settle(deps, badges, names, &job).await;
+        }
+        settle(deps, badges, names, &job, row?.as_ref()).await
+    };
     let done = timeout_at(now + MEMBER_TIMEOUT, done).await.unwrap_or_else(|elapsed| Err(elapsed.into()));
     let cause = match done {
         Ok(done) => return End::Done(done),

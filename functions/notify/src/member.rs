@@ -22,7 +22,7 @@ use crate::phones::{Badges, publish};
 use crate::rows::many;
 
 /// An older message is shown without a sound.
-const LOUD_MAX: Duration = Duration::from_hours(1);
+pub(crate) const LOUD_MAX: Duration = Duration::from_hours(1);
 /// Times that what is shown is read or deleted before it is noted, until nothing is shown.
 const MARKS_MAX: u32 = 3;
 
@@ -73,16 +73,16 @@ fn due(row: Option<&Membership>, seq: Seq, now: Timestamp) -> Rang {
 }
 
 /// A user's phones, and connections.
-struct Home {
-    devices: Vec<Device>,
-    connected: HashSet<String>,
+pub(crate) struct Home {
+    pub(crate) devices: Vec<Device>,
+    pub(crate) connected: HashSet<String>,
     /// A suspended user can't fetch the message, and the phone may be stolen.
-    is_suspended: bool,
+    pub(crate) is_suspended: bool,
 }
 
 impl Home {
     /// `None` without a phone.
-    async fn of(deps: &Deps, user: &UserId) -> Result<Option<Self>, Cause> {
+    pub(crate) async fn of(deps: &Deps, user: &UserId) -> Result<Option<Self>, Cause> {
         let now = deps.clock.now();
         let mut devices = devices::of_user(&deps.store, user).await?;
         devices.retain(|device| !device.has_ended(now));
@@ -100,16 +100,22 @@ impl Home {
     }
 }
 
-struct Place<'a> {
-    deps: &'a Deps,
-    badges: &'a Badges,
-    names: &'a Names,
-    home: &'a Home,
+pub(crate) struct Place<'a> {
+    pub(crate) deps: &'a Deps,
+    pub(crate) badges: &'a Badges,
+    pub(crate) names: &'a Names,
+    pub(crate) home: &'a Home,
 }
 
 impl Place<'_> {
     /// Dismisses notifications up to `seq`. After a delete, the newest unread message before it is shown again.
-    async fn clear(&self, job: &Job, row: Option<&Membership>, seq: Seq, done: &mut Done) -> Result<(), Cause> {
+    pub(crate) async fn clear(
+        &self,
+        job: &Job,
+        row: Option<&Membership>,
+        seq: Seq,
+        done: &mut Done,
+    ) -> Result<(), Cause> {
         if let Some(row) = row
             && let Some(message) = self.left_before(row, seq).await?
         {
@@ -155,8 +161,8 @@ impl Place<'_> {
         ring: Ring,
         to: &[&Device],
     ) -> Result<Sent, Cause> {
-        let names = self.names.of(self.deps, row, shown, to).await;
         let id = &row.conversation_id;
+        let names = self.names.of(self.deps, row.view().map(|_| id), shown, to).await;
         let notification = |device: &Device, badge| Some(Notification::ring(id, shown, &names, ring, device, badge));
         publish(self.deps, self.badges, &row.user_id, to, notification).await
     }
@@ -243,7 +249,7 @@ impl Place<'_> {
         Ok(())
     }
 
-    async fn note(&self, job: &Job, seq: Seq) -> Option<Marked> {
+    pub(crate) async fn note(&self, job: &Job, seq: Seq) -> Option<Marked> {
         let ((user, conversation), store) = (&job.member, &self.deps.store);
         let marked = in_turn(async || inbox::mark_notified(store, user, conversation, seq).await).await;
         marked
@@ -276,8 +282,11 @@ fn is_deleted(entry: &Entry) -> bool {
 
 /// Returns the member's view of the message, which may be from before a membership.
 fn entry_of(row: &Membership, message: &Entry) -> LastEntry {
-    let Message { seq, message_id, sender_id, kind, body, sent_at, deleted_at, .. } =
-        message.seen_by(&row.user_id, &row.sight());
+    last_of(message.seen_by(&row.user_id, &row.sight()))
+}
+
+pub(crate) fn last_of(message: Message) -> LastEntry {
+    let Message { seq, message_id, sender_id, kind, body, sent_at, deleted_at, .. } = message;
     let (preview, deleted) = (preview(&body), deleted_at.is_some());
     LastEntry { seq, message_id, sender_id, kind, preview, sent_at, deleted, system: None }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Device, LastEntry, Membership};
+use domain::{Device, LastEntry};
 use store::{heads, profiles};
 use tokio::time::timeout;
 use wire::{ConversationId, Title, UserId};
@@ -24,7 +24,14 @@ pub(crate) struct Names {
 
 impl Names {
     /// Returns what the previews of these phones show. Without a preview, nothing is read.
-    pub(crate) async fn of(&self, deps: &Deps, row: &Membership, last: &LastEntry, devices: &[&Device]) -> push::Names {
+    /// `titled`: the group or the channel, which has a title.
+    pub(crate) async fn of(
+        &self,
+        deps: &Deps,
+        titled: Option<&ConversationId>,
+        last: &LastEntry,
+        devices: &[&Device],
+    ) -> push::Names {
         if !devices.iter().any(|device| device.registration.preview) {
             return push::Names::default();
         }
@@ -33,8 +40,7 @@ impl Names {
             self.senders.get(id, FAILURE, async || in_time(name_of(deps, id)).await).await
         };
         let conversation = async {
-            row.view()?;
-            let id = &row.conversation_id;
+            let id = titled?;
             self.groups.get(id, FAILURE, async || in_time(title_of(deps, id)).await).await
         };
         let (sender, conversation) = tokio::join!(sender, conversation);

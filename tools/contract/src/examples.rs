@@ -11,9 +11,9 @@ use wire::{
     Message, MessageId, MimeType, MutedUntil, Part, PinResult, PingResult, Presence, PresenceResult, Profile,
     ProfileResult, ProfilesResult, PublishKeysResult, ReactResult, Reaction, ReactionsResult, Reactor, ReadResult,
     Receipt, ReceiptsResult, Refusal, RemoveKeysResult, RemoveResult, Reply, ReportId, ReportResult, RequestId,
-    RestrictResult, Role, RoleResult, SealedMedia, SendResult, Seq, ServerEvent, Settings, SettingsResult, System,
-    Thumbhash, Timestamp, Title, UnwatchResult, UpdateResult, UploadResult, UploadedResult, UserId, UserSettings,
-    WatchResult, error_frame, reply_frame,
+    RestrictResult, Rings, Role, RoleResult, SealedMedia, SendResult, Seq, ServerEvent, Settings, SettingsResult,
+    System, Thumbhash, Timestamp, Title, UnwatchResult, UpdateResult, UploadResult, UploadedResult, UserId,
+    UserSettings, WatchResult, error_frame, reply_frame,
 };
 
 use crate::schema::pascal;
@@ -51,9 +51,12 @@ const MORE_REQUESTS: [(&str, &str); 33] = [
     ("update", r#"{"action":"update","id":"r1","conversation_id":"gr_x","client_msg_id":"c6","post":"admins"}"#),
     (
         "create",
-        r#"{"action":"create","id":"r1","client_msg_id":"c1","kind":"channel","title":"News","members":[],"join":"open"}"#,
+        r#"{"action":"create","id":"r1","client_msg_id":"c1","kind":"channel","title":"News","members":[],"join":"open","rings":"mentions"}"#,
     ),
-    ("update", r#"{"action":"update","id":"r1","conversation_id":"ch_x","client_msg_id":"c6","join":"admins"}"#),
+    (
+        "update",
+        r#"{"action":"update","id":"r1","conversation_id":"ch_x","client_msg_id":"c6","join":"admins","rings":"off"}"#,
+    ),
     ("leave", r#"{"action":"leave","id":"r1","conversation_id":"ch_x"}"#),
     ("channels", r#"{"action":"channels","id":"r1","cursor":"ch_x"}"#),
     (
@@ -476,6 +479,7 @@ fn systems() -> [System; 8] {
             post: Some(AllowedTo::Admins),
             add: Some(AllowedTo::All),
             join: Some(JoinBy::Open),
+            rings: Some(Rings::Off),
         },
     ]
 }
@@ -519,10 +523,12 @@ fn channel() -> Channel {
         post: AllowedTo::Admins,
         add: AllowedTo::Admins,
         join: JoinBy::Open,
+        rings: Rings::Mentions,
         last_message: Some(conversation().last_message),
         unread: 1,
         read_seq: seq(41),
         last_seq: seq(42),
+        mentioned_seq: Some(seq(42)),
         muted_until: Some(MutedUntil::Forever),
         archived: true,
         marked_unread: true,
@@ -535,7 +541,9 @@ fn channel() -> Channel {
 fn new_channel() -> Channel {
     let read = Channel { first_seq: seq(43), unread: 0, read_seq: seq(42), ..channel() };
     Channel {
+        rings: Rings::Off,
         last_message: None,
+        mentioned_seq: None,
         muted_until: None,
         archived: false,
         marked_unread: false,

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use wire::{
-    AllowedTo, Channel, Conversation, CreateRequest, HistoryFrom, JoinBy, Message, MutedUntil, Role, Seq, System,
-    UserId,
+    AllowedTo, Channel, Conversation, CreateRequest, HistoryFrom, JoinBy, Message, MutedUntil, Rings, Role, Seq,
+    System, UserId,
 };
 
 use crate::group::{joiners, leavers, roles_of};
@@ -23,6 +23,9 @@ pub struct Rules {
     /// The users who may join a channel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join: Option<JoinBy>,
+    /// Whether messages of a channel send push notifications.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rings: Option<Rings>,
 }
 
 /// A value, by the newest row or entry that sets it.
@@ -50,6 +53,7 @@ pub(crate) struct Standing {
     post: Newest<AllowedTo>,
     add: Newest<AllowedTo>,
     join: Newest<JoinBy>,
+    rings: Newest<Rings>,
     role: Newest<Role>,
     count: Newest<u64>,
     /// The end of a restriction of the user.
@@ -58,14 +62,14 @@ pub(crate) struct Standing {
 
 impl Standing {
     /// Takes the rules of a group that the user creates.
-    pub(crate) fn begins(&mut self, CreateRequest { history, post, add, join, .. }: &CreateRequest) {
-        let rules = Rules { history: Some(*history), post: Some(*post), add: Some(*add), join: *join };
+    pub(crate) fn begins(&mut self, CreateRequest { history, post, add, join, rings, .. }: &CreateRequest) {
+        let rules = Rules { history: Some(*history), post: Some(*post), add: Some(*add), join: *join, rings: *rings };
         self.set(Seq::ZERO, rules, Some(Role::Owner));
     }
 
     /// Takes a row of the chat list.
     pub(crate) fn row(&mut self, row: &Conversation) {
-        let rules = Rules { history: row.history, post: row.post, add: row.add, join: None };
+        let rules = Rules { history: row.history, post: row.post, add: row.add, join: None, rings: None };
         self.set(row.last_seq, rules, row.role);
         self.count.set(row.last_seq, row.member_count);
         self.restricted_until.set(row.last_seq, Some(row.restricted_until));
@@ -73,17 +77,23 @@ impl Standing {
 
     /// Takes a row of the list of channels.
     pub(crate) fn channel(&mut self, row: &Channel) {
-        let rules =
-            Rules { history: Some(row.history), post: Some(row.post), add: Some(row.add), join: Some(row.join) };
+        let rules = Rules {
+            history: Some(row.history),
+            post: Some(row.post),
+            add: Some(row.add),
+            join: Some(row.join),
+            rings: Some(row.rings),
+        };
         self.set(row.last_seq, rules, Some(row.role));
         self.restricted_until.set(row.last_seq, Some(row.restricted_until));
     }
 
-    fn set(&mut self, as_of: Seq, Rules { history, post, add, join }: Rules, role: Option<Role>) {
+    fn set(&mut self, as_of: Seq, Rules { history, post, add, join, rings }: Rules, role: Option<Role>) {
         self.history.set(as_of, history);
         self.post.set(as_of, post);
         self.add.set(as_of, add);
         self.join.set(as_of, join);
+        self.rings.set(as_of, rings);
         self.role.set(as_of, role);
     }
 
@@ -101,8 +111,8 @@ impl Standing {
             | System::MembersAdded { .. }
             | System::MembersRemoved { .. }
             | System::MemberLeft {} => self.counted(entry, matches!(system, System::Created { .. })),
-            System::InfoChanged { history, post, add, join, .. } => {
-                let rules = Rules { history: *history, post: *post, add: *add, join: *join };
+            System::InfoChanged { history, post, add, join, rings, .. } => {
+                let rules = Rules { history: *history, post: *post, add: *add, join: *join, rings: *rings };
                 self.set(entry.seq, rules, None);
             }
             System::MemberRestricted { user_id, until } if user_id == me => {
@@ -122,7 +132,7 @@ impl Standing {
     }
 
     pub(crate) fn rules(&self) -> Rules {
-        Rules { history: self.history.1, post: self.post.1, add: self.add.1, join: self.join.1 }
+        Rules { history: self.history.1, post: self.post.1, add: self.add.1, join: self.join.1, rings: self.rings.1 }
     }
 
     pub(crate) fn restricted_until(&self) -> Option<MutedUntil> {

@@ -267,7 +267,7 @@ impl Log {
             Act::History(history) => {
                 self.history = *history;
                 let history = Some(*history);
-                (None, System::InfoChanged { title: None, history, post: None, add: None, join: None })
+                (None, System::InfoChanged { title: None, history, post: None, add: None, join: None, rings: None })
             }
             _ => return,
         };

@@ -142,6 +142,8 @@ class SystemInfoChanged(TypedDict):
     join: NotRequired[Literal["open", "admins"]]
     # The members of a group who may do something.
     post: NotRequired[Literal["all", "admins"]]
+    # In a channel only.
+    rings: NotRequired[Literal["off", "mentions"]]
     title: NotRequired[Title]
 
 # The event of a system entry, whose `sender_id` caused it.

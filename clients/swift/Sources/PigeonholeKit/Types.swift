@@ -54,6 +54,7 @@ public struct SystemEntry: Codable, Sendable, Hashable {
     public let post: String?
     public let add: String?
     public let join: String?
+    public let rings: String?
     /// The end of a restriction, or `forever`.
     public let until: String?
 }
@@ -92,6 +93,9 @@ public struct Row: Codable, Sendable, Hashable {
     public let post: String?
     public let add: String?
     public let join: String?
+    public let rings: String?
+    /// In a channel: the last message that mentions the user, until it is read.
+    public let mentionedSeq: Int?
     public let lastMessage: LastMessage?
     public let unread: Int
     public let mentions: Int?
@@ -250,15 +254,20 @@ public struct GroupSettings: Sendable, Hashable {
     public var add: String?
     /// In a channel: who may join, `open` or `admins`.
     public var join: String?
+    /// In a channel: whether its messages send push notifications, `off` or `mentions`.
+    public var rings: String?
 
-    public init(history: String? = nil, post: String? = nil, add: String? = nil, join: String? = nil) {
-        (self.history, self.post, self.add, self.join) = (history, post, add, join)
+    public init(
+        history: String? = nil, post: String? = nil, add: String? = nil, join: String? = nil, rings: String? = nil
+    ) {
+        (self.history, self.post, self.add, self.join, self.rings) = (history, post, add, join, rings)
     }
 
     var fields: [String: JSON?] {
         [
             "history": history.map(JSON.string), "post": post.map(JSON.string),
             "add": add.map(JSON.string), "join": join.map(JSON.string),
+            "rings": rings.map(JSON.string),
         ]
     }
 }

@@ -102,8 +102,8 @@ export function emptyRow(target: Target): ChatRow {
   };
 }
 
-/** The rules of a group or a channel. A channel also has `join`. */
-export type Rules = Pick<GroupInfo, "history" | "post" | "add" | "join">;
+/** The rules of a group or a channel. A channel also has `join` and `rings`. */
+export type Rules = Pick<GroupInfo, "history" | "post" | "add" | "join" | "rings">;
 
 /** The last message of a conversation. */
 export interface Line {

@@ -17,18 +17,18 @@ export class Standing {
   #known: { [Name in keyof Known]?: { asOf: number; value: Known[Name] } } = {};
 
   /** Takes the rules of a group that the user creates. */
-  begins({ kind, history = "joined", post, add, join }: NewGroup): void {
+  begins({ kind, history = "joined", post, add, join, rings }: NewGroup): void {
     const others = kind === "channel" ? "admins" : "all";
-    const ofChannel = kind === "channel" ? { join: join ?? "admins" } : {};
+    const ofChannel = kind === "channel" ? { join: join ?? "admins", rings: rings ?? "off" } : {};
     this.#set(0, { role: "owner", history, post: post ?? others, add: add ?? others, ...ofChannel });
   }
 
   row(row: Conversation | Channel): void {
     const { role, history, post, add } = row;
-    const join = "join" in row ? row.join : undefined;
+    const ofChannel = row.kind === "channel" && "join" in row ? { join: row.join, rings: row.rings ?? "off" } : {};
     const count = "member_count" in row ? row.member_count : undefined;
     const restrictedUntil = row.restricted_until ?? null;
-    this.#set(row.last_seq, { role, history, post, add, join, count, restrictedUntil });
+    this.#set(row.last_seq, { role, history, post, add, ...ofChannel, count, restrictedUntil });
   }
 
   entry({ seq, sender_id, system }: Message, me: string): void {
@@ -50,8 +50,8 @@ export class Standing {
       this.#set(seq, { restrictedUntil: null });
     }
     if (system.event === "info.changed") {
-      const { history, post, add, join } = system;
-      this.#set(seq, { history, post, add, join });
+      const { history, post, add, join, rings } = system;
+      this.#set(seq, { history, post, add, join, rings });
     }
   }
 

@@ -55,7 +55,7 @@ export async function apply(rows: Rows, me: string, write: Write): Promise<void>
     if (row && row.read_seq <= seq) {
       const marks = { read_seq: seq, unread, marked_unread: false };
       if (isOfChannel(row)) {
-        await setRow(rows, { ...row, ...marks });
+        await setRow(rows, mentionedAbove({ ...row, ...marks }));
       } else {
         const { mentions: _, ...rest } = row;
         await setRow(rows, { ...rest, ...marks, ...(mentions === undefined ? {} : { mentions }) });
@@ -222,7 +222,12 @@ async function raiseOwn(rows: Rows, id: string, delivered: number, read: number)
       raised.mentions = Math.min(raised.mentions, raised.unread);
     }
   }
-  await rows.setRow(raised);
+  await rows.setRow(isOfChannel(raised) ? mentionedAbove(raised) : raised);
+}
+
+/** Returns the row without a mention that the user has read. */
+function mentionedAbove({ mentioned_seq, ...row }: Channel): Channel {
+  return mentioned_seq === undefined || mentioned_seq <= row.read_seq ? row : { ...row, mentioned_seq };
 }
 
 async function set(rows: Rows, me: string, settings: Settings): Promise<void> {
@@ -317,6 +322,9 @@ async function list(rows: Rows, me: string, entry: Message): Promise<void> {
     next.unread += 1;
     if ("mentions" in next && next.mentions !== undefined) {
       next.mentions += Number(names(entry, me));
+    }
+    if (isOfChannel(next) && names(entry, me)) {
+      next.mentioned_seq = entry.seq;
     }
   }
   await setRow(rows, next);

@@ -47,15 +47,18 @@ pub fn creation(
     creator: &UserId,
     request: CreateRequest,
 ) -> Result<((ConversationId, ClientMsgId), GroupChange), Refusal> {
-    let CreateRequest { client_msg_id, kind, title, members, history, post, add, join, encrypted } = request;
+    let CreateRequest { client_msg_id, kind, title, members, history, post, add, join, rings, encrypted } = request;
     let (id, join) = match (kind, join) {
         (ConversationKind::Channel, join) => (channel_id(creator, &client_msg_id), Some(join.unwrap_or_default())),
+        (ConversationKind::Direct | ConversationKind::Group, None) if rings.is_some() => {
+            return Err(Refusal::bad_request("rings", "must be left out: this is not a channel"));
+        }
         (ConversationKind::Direct | ConversationKind::Group, None) => (group_id(creator, &client_msg_id), None),
         (ConversationKind::Direct | ConversationKind::Group, Some(_)) => {
             return Err(Refusal::bad_request("join", "must be left out: this is not a channel"));
         }
     };
-    let rules = Rules { history, post, add, join };
+    let rules = Rules { history, post, add, join, rings: rings.unwrap_or_default() };
     Ok(((id, client_msg_id), GroupChange::Create { title, members, rules, encrypted }))
 }
 

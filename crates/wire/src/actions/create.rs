@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::add::NotAdded;
 use super::send::SendResult;
 use crate::fields::Fields;
-use crate::group::{AllowedTo, HistoryFrom, JoinBy, Title};
+use crate::group::{AllowedTo, HistoryFrom, JoinBy, Rings, Title};
 use crate::ids::ConversationKind;
 use crate::ids::{ClientMsgId, UserId};
 use crate::limits::GROUP_CHANGE_MEMBERS_MAX;
@@ -40,6 +40,9 @@ pub struct CreateRequest {
     /// In a channel only: the users who may join by themselves. Default: no user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join: Option<JoinBy>,
+    /// In a channel only: whether its messages send push notifications. Default: `off`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rings: Option<Rings>,
     /// In a group only: encrypted messages only, from the first on.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
@@ -80,6 +83,7 @@ impl CreateRequest {
             post: allowed_to(fields, "post")?.unwrap_or(unsaid),
             add: allowed_to(fields, "add")?.unwrap_or(unsaid),
             join: join_by(fields)?,
+            rings: rings(fields)?,
             encrypted,
         })
     }
@@ -95,6 +99,10 @@ fn kind(text: &str) -> Result<ConversationKind, &'static str> {
 
 pub(super) fn join_by(fields: &Fields) -> Result<Option<JoinBy>, Refusal> {
     fields.optional("join", |text| JoinBy::parse(text).ok_or("must be \"open\" or \"admins\""))
+}
+
+pub(super) fn rings(fields: &Fields) -> Result<Option<Rings>, Refusal> {
+    fields.optional("rings", |text| Rings::parse(text).ok_or("must be \"off\" or \"mentions\""))
 }
 
 pub(super) fn history(fields: &Fields) -> Result<Option<HistoryFrom>, Refusal> {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::create::{allowed_to, history, join_by};
+use super::create::{allowed_to, history, join_by, rings};
 use super::send::SendResult;
 use crate::fields::Fields;
 use crate::group::{Info, Title};
@@ -10,7 +10,7 @@ use crate::ids::{ClientMsgId, ConversationId};
 use crate::refusal::Refusal;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("anyOf" = [{"required": ["title"]}, {"required": ["history"]}, {"required": ["post"]}, {"required": ["add"]}, {"required": ["join"]}])))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("anyOf" = [{"required": ["title"]}, {"required": ["history"]}, {"required": ["post"]}, {"required": ["add"]}, {"required": ["join"]}, {"required": ["rings"]}])))]
 pub struct UpdateRequest {
     pub conversation_id: ConversationId,
     /// The idempotency key: unique per sender and conversation, across all actions.
@@ -35,9 +35,10 @@ impl UpdateRequest {
             post: allowed_to(fields, "post")?,
             add: allowed_to(fields, "add")?,
             join: join_by(fields)?,
+            rings: rings(fields)?,
         };
         if info == Info::default() {
-            return Err(fields.wrong("title", "is missing; name this, history, post, add or join"));
+            return Err(fields.wrong("title", "is missing; name this, history, post, add, join or rings"));
         }
         Ok(Self { conversation_id, client_msg_id, info })
     }

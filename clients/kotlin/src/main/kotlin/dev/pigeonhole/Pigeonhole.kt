@@ -420,12 +420,15 @@ public data class GroupSettings(
     val add: String? = null,
     /** In a channel: who may join, `open` or `admins`. */
     val join: String? = null,
+    /** In a channel: whether its messages send push notifications, `off` or `mentions`. */
+    val rings: String? = null,
 ) {
     internal fun into(request: JsonObjectBuilder) {
         history?.let { request.put("history", it) }
         post?.let { request.put("post", it) }
         add?.let { request.put("add", it) }
         join?.let { request.put("join", it) }
+        rings?.let { request.put("rings", it) }
     }
 }
 

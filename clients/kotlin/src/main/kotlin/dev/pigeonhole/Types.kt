@@ -84,6 +84,7 @@ public data class SystemEntry(
     val post: String? = null,
     val add: String? = null,
     val join: String? = null,
+    val rings: String? = null,
     /** The end of a restriction, or `forever`. */
     val until: String? = null,
 )
@@ -124,6 +125,9 @@ public data class Row(
     val post: String? = null,
     val add: String? = null,
     val join: String? = null,
+    val rings: String? = null,
+    /** In a channel: the last message that mentions the user, until it is read. */
+    val mentionedSeq: Long? = null,
     val lastMessage: LastMessage? = null,
     val unread: Long,
     val mentions: Long? = null,
