@@ -1,7 +1,13 @@
 //! Requests over HTTP, next to the sockets of the same users.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 use serde_json::{Value, json};
-use testkit::TestServer;
+use testkit::{Network, TestServer};
+
+use crate::client::{App, config};
 
 /// The status and the body of the reply to a request with this token.
 pub(crate) async fn post(server: &TestServer, token: &str, path: &str, frame: &Value) -> (u16, Value) {
@@ -105,7 +111,7 @@ async fn a_token_over_http_ends_with_its_time_and_with_a_suspension() {
     let mut status = post(&server, &short, "send", &hi("m1")).await.0;
     assert_eq!(status, 200);
     while status == 200 {
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
         status = post(&server, &short, "inbox", &json!({})).await.0;
     }
     assert_eq!(status, 401);
@@ -141,4 +147,61 @@ async fn a_service_writes_with_its_token_and_is_no_user() {
     let (status, error) = post(&server, &orders, "services/suspend", &json!({"user_id": "bob"})).await;
     assert_eq!((status, &error["error"]["code"]), (404, &json!("unknown_action")));
     assert_eq!(server.connect(&orders).await.err().map(|refused| refused.0), Some(403));
+}
+
+async fn over_http(server: &TestServer, socket: &str, url: &str) -> App {
+    App::ready(config(server, socket, "alice").http(url)).await
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "a deployed stack may have no HTTP API")]
+async fn a_client_goes_on_by_its_socket_while_http_is_silent_or_gone() {
+    let server = TestServer::open().await;
+    for is_gone in [false, true] {
+        let name = if is_gone { "carol" } else { "bob" };
+        let mut peer = server.phone(name).await;
+        let frames = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&frames);
+        // The socket shows no frame of a request that went over HTTP.
+        let socket = Network::watched(&server, move |frame| {
+            let frame: Value = serde_json::from_slice(frame).unwrap_or_default();
+            let is_request = frame["action"] == "send" && frame["type"].is_null();
+            counted.fetch_add(usize::from(is_request), Ordering::Relaxed);
+        });
+        let (socket, network) = (socket.await, Network::to(&server).await);
+        let url = network.url().replace("ws://", "http://").trim_end_matches("/v1").to_owned();
+        let alice = over_http(&server, &socket.url(), &url).await;
+        let to = server.id(name);
+        alice.client.send_to(&*to, "one").await.unwrap().stored().await.unwrap();
+        assert_eq!(frames.load(Ordering::Relaxed), 0);
+        if is_gone {
+            drop(network);
+        } else {
+            network.mute_server();
+        }
+        alice.client.send_to(&*to, "two").await.unwrap();
+        let three = alice.client.send_to(&*to, "three").await.unwrap();
+        three.stored().await.unwrap();
+        assert_eq!(frames.load(Ordering::Relaxed), 2);
+        let bodies = peer.drain().await;
+        assert_eq!(bodies.iter().map(|it| it["body"].as_str().unwrap()).collect::<Vec<_>>(), ["one", "two", "three"]);
+    }
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "a deployed stack may have no HTTP API")]
+async fn a_client_goes_on_by_its_socket_while_http_is_flooded() {
+    let limits =
+        [("HttpRateLimit", "1"), ("HttpBurstLimit", "3")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let server = TestServer::with(|options| options.parameters.extend(limits)).await;
+    let mut bob = server.phone("bob").await;
+    let alice = over_http(&server, server.url(), &server.local().http_url()).await;
+    let mut sent = Vec::new();
+    for number in 1..=10 {
+        sent.push(alice.client.send_to(&*server.id("bob"), number.to_string()).await.unwrap());
+    }
+    for (sent, seq) in sent.into_iter().zip(1..) {
+        assert_eq!(sent.stored().await.unwrap().seq, seq);
+    }
+    assert_eq!(bob.drain().await.len(), 10);
 }

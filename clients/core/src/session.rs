@@ -21,6 +21,7 @@ mod conversations;
 mod links;
 mod outbox;
 mod own_entries;
+mod posting;
 mod presence;
 mod proving;
 mod reading;
@@ -46,6 +47,7 @@ use conversations::Conversations;
 use links::Links;
 use outbox::Outbox;
 use own_entries::plaintext;
+use posting::Posting;
 use presence::Presences;
 use proving::Proving;
 use reading::read_frame;
@@ -70,6 +72,7 @@ pub struct Core {
     rng: fastrand::Rng,
     links: Links,
     requests: Requests,
+    posting: Posting,
     calls: Calls,
     outbox: Outbox,
     conversations: Conversations,
@@ -116,6 +119,7 @@ impl Core {
             rng: fastrand::Rng::with_seed(seed),
             links: Links::default(),
             requests: Requests::default(),
+            posting: Posting::default(),
             calls: Calls::default(),
             outbox: Outbox::new(saved.outbox, is_unsent, encrypted_of),
             conversations: Conversations::new(saved.held),
@@ -178,7 +182,13 @@ impl Core {
                 self.dial_soon(now);
                 self.ping_soon(now);
             }
-            Input::Closing => self.reports.flush(now),
+            // Nothing waits for a POST any more.
+            Input::Closing => {
+                self.posting.set_on(false);
+                self.reports.flush(now);
+            }
+            Input::Http => self.posting.set_on(true),
+            Input::Posted { link, request, status, body } => self.posted(link, request, status, &body, now),
             Input::Put { client_msg_id, news: PutNews::Sent(bytes) } => self.put_progress(&client_msg_id, bytes),
             Input::Put { client_msg_id, news: PutNews::Ended(end) } => self.put_ended(&client_msg_id, end, now),
             Input::Carried { carry, bytes } => self.carried(carry, bytes, now),
@@ -220,6 +230,10 @@ impl Core {
     fn received(&mut self, link: LinkId, text: &str, now: Moment) {
         let frame = read_frame(text);
         self.frame_arrived(link, is_service(&frame), now);
+        self.take_frame(link, frame, now);
+    }
+
+    fn take_frame(&mut self, link: LinkId, frame: ServerFrame, now: Moment) {
         match frame {
             ServerFrame::Reply { id, result } => self.answered(id.as_deref(), result, now),
             ServerFrame::Error { error, .. } if error.code == "token_expired" => self.token_expired(link, now),

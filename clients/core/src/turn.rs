@@ -72,6 +72,19 @@ pub enum Input {
     Wake,
     /// The connections are about to be closed. All marks are reported, however recent the last report.
     Closing,
+    /// At the start: the caller can carry out an [`Output::Post`]. Without it, all requests go by the connections.
+    Http,
+    /// The end of an [`Output::Post`].
+    Posted {
+        /// The connection's number.
+        link: LinkId,
+        /// The number of the request.
+        request: u64,
+        /// HTTP's status. `None`: there was no response.
+        status: Option<u16>,
+        /// The body of the response.
+        body: String,
+    },
     /// News of an [`Output::Put`].
     Put {
         /// The message.
@@ -219,6 +232,18 @@ pub enum Output {
     Send {
         /// On this connection.
         link: LinkId,
+        /// The frame.
+        text: String,
+    },
+    /// Send a frame with HTTP POST to `/v1/{action}`. The end is an [`Input::Posted`], at any time; after 30 s, the caller
+    /// may give up.
+    Post {
+        /// The connection whose token the request has.
+        link: LinkId,
+        /// The number of the request.
+        request: u64,
+        /// The action.
+        action: &'static str,
         /// The frame.
         text: String,
     },

@@ -1,5 +1,5 @@
 //! A property test against a small model of the server, with any interleaving, duplication and loss of frames,
-//! connections, devices and restarts. In the end, every message has come once and in order, also of a subscribed
+//! requests over HTTP, connections, devices and restarts. In the end, every message has come once and in order, also of a subscribed
 //! channel, and all are acknowledged. A client that stores its messages has all of them in its store, although power
 //! failed and commits failed. Its views show the same as those that begin from the store, from the file, and from nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "a panic is the test's report")]
@@ -434,6 +434,11 @@ enum Step {
         pick: usize,
         again: bool,
     },
+    /// A request over HTTP ends in this way.
+    Posted {
+        pick: usize,
+        how: u8,
+    },
     LoseUp(usize),
     LoseDown(usize),
     Cut(usize),
@@ -485,6 +490,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         12 => (0..9_usize, prop::bool::weighted(0.15)).prop_map(|(pick, again)| Step::Up { pick, again }),
         12 => (0..9_usize, prop::bool::weighted(0.15)).prop_map(|(pick, again)| Step::Down { pick, again }),
+        8 => (0..9_usize, 0..9_u8).prop_map(|(pick, how)| Step::Posted { pick, how }),
         1 => (0..9_usize).prop_map(Step::LoseUp),
         2 => (0..9_usize).prop_map(Step::LoseDown),
         1 => (0..2_usize).prop_map(Step::Cut),
@@ -579,6 +585,9 @@ struct World {
     now: Moment,
     dialing: Option<LinkId>,
     wires: BTreeMap<LinkId, Wire>,
+    has_http: bool,
+    /// Requests over HTTP that have no response.
+    posts: Vec<(LinkId, u64, String)>,
     /// Events that the app has not requested yet.
     events: VecDeque<Event>,
     got: BTreeMap<ConversationId, Vec<Seq>>,
@@ -611,7 +620,7 @@ fn core(keeper: Keeper, saved: Saved, seed: u64) -> Core {
 }
 
 impl World {
-    fn new(keeper: Keeper, file: Option<OnDisk>, before: &[(u64, u64)]) -> Self {
+    fn new(keeper: Keeper, has_http: bool, file: Option<OnDisk>, before: &[(u64, u64)]) -> Self {
         let mut server = Server::default();
         for (peer, (said, held)) in PEERS.iter().zip(before) {
             for number in 0..*said {
@@ -628,7 +637,7 @@ impl World {
             server,
             core: core(keeper, Saved::default(), 1),
             keeper,
-            inputs: Vec::new(),
+            inputs: has_http.then_some(Input::Http).into_iter().collect(),
             wake_at: None,
             durable: store.clone(),
             store,
@@ -638,6 +647,8 @@ impl World {
             now: Moment::default(),
             dialing: None,
             wires: BTreeMap::new(),
+            has_http,
+            posts: Vec::new(),
             events: VecDeque::new(),
             got: BTreeMap::new(),
             keeping: Vec::new(),
@@ -704,6 +715,10 @@ impl World {
                 if let Some(wire) = self.wires.get_mut(&link) {
                     wire.up.push(text);
                 }
+            }
+            Output::Post { link, request, text, .. } => {
+                self.check_marks(&text);
+                self.posts.push((link, request, text));
             }
             Output::Close { link } => {
                 self.wires.remove(&link);
@@ -773,6 +788,7 @@ impl World {
         self.inputs.clear();
         self.keeping.clear();
         self.wires.clear();
+        self.posts.clear();
         self.dialing = None;
         self.events.clear();
         self.reads.clear();
@@ -802,6 +818,7 @@ impl World {
         }
         self.got.retain(|_, got| !got.is_empty());
         self.core = core(self.keeper, saved, self.count);
+        self.inputs.extend(self.has_http.then_some(Input::Http));
         self.watch();
     }
 
@@ -912,6 +929,23 @@ impl World {
         }
     }
 
+    fn posted(&mut self, pick: usize, how: u8) {
+        let Some(pick) = pick.checked_rem(self.posts.len()) else { return };
+        // A request may reach the server twice, and its second response counts.
+        let (link, request, text) = if how == 0 { self.posts[pick].clone() } else { self.posts.remove(pick) };
+        let (status, body) = match how {
+            1 => (None, String::new()),
+            2 => (Some(429), r#"{"message":"Too Many Requests"}"#.to_owned()),
+            _ => (Some(200), self.server.answer(link, &text)),
+        };
+        match how {
+            0 => {}
+            // The response is lost.
+            3 => self.inputs.push(Input::Posted { link, request, status: None, body: String::new() }),
+            _ => self.inputs.push(Input::Posted { link, request, status, body }),
+        }
+    }
+
     fn down(&mut self, pick: usize, again: bool) {
         let Some((link, frame)) = self.on_the_way(false, pick, again) else { return };
         self.inputs.push(Input::Frame { link, text: frame });
@@ -1006,6 +1040,7 @@ impl World {
         match step.clone() {
             Step::Up { pick, again } => self.up(pick, again),
             Step::Down { pick, again } => self.down(pick, again),
+            Step::Posted { pick, how } => self.posted(pick, how),
             Step::LoseUp(pick) => {
                 self.on_the_way(true, pick, false);
             }
@@ -1112,6 +1147,7 @@ impl World {
             self.open(None);
             self.turn();
             while self.wires.values().any(|wire| !wire.up.is_empty() || !wire.down.is_empty())
+                || !self.posts.is_empty()
                 || !self.events.is_empty()
                 || !self.puts.is_empty()
                 || !self.inputs.is_empty()
@@ -1119,6 +1155,7 @@ impl World {
                 self.put(0);
                 self.turn();
                 self.up(0, false);
+                self.posted(0, 9);
                 self.down(0, false);
                 self.handle();
                 self.turn();
@@ -1296,8 +1333,8 @@ fn steps() -> impl Strategy<Value = Vec<(Step, bool)>> {
     prop::collection::vec((step(), prop::bool::weighted(0.8)), 0..250)
 }
 
-fn play(keeper: Keeper, file: Option<OnDisk>, before: &[(u64, u64)], steps: &[(Step, bool)]) {
-    let mut world = World::new(keeper, file, before);
+fn play(keeper: Keeper, has_http: bool, file: Option<OnDisk>, before: &[(u64, u64)], steps: &[(Step, bool)]) {
+    let mut world = World::new(keeper, has_http, file, before);
     for (step, alone) in steps {
         world.take(step, *alone);
     }
@@ -1310,9 +1347,9 @@ proptest! {
 
     #[test]
     fn every_message_once_in_order_and_acknowledged(
-        keeper in keeper(), before in prop::collection::vec((0..6_u64, 0..6_u64), 3), steps in steps(),
+        keeper in keeper(), has_http in any::<bool>(), before in prop::collection::vec((0..6_u64, 0..6_u64), 3), steps in steps(),
     ) {
-        play(keeper, None, &before, &steps);
+        play(keeper, has_http, None, &before, &steps);
     }
 }
 
@@ -1321,8 +1358,8 @@ proptest! {
 
     #[test]
     fn a_file_has_what_memory_has(
-        keeper in keeper(), before in prop::collection::vec((0..6_u64, 0..6_u64), 3), steps in steps(),
+        keeper in keeper(), has_http in any::<bool>(), before in prop::collection::vec((0..6_u64, 0..6_u64), 3), steps in steps(),
     ) {
-        play(keeper, Some(OnDisk::new()), &before, &steps);
+        play(keeper, has_http, Some(OnDisk::new()), &before, &steps);
     }
 }

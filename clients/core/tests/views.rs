@@ -82,6 +82,7 @@ impl Device {
                     self.answers.insert(ask, result);
                 }
                 Output::Close { .. }
+                | Output::Post { .. }
                 | Output::Put { .. }
                 | Output::Abort { .. }
                 | Output::Carry { .. }

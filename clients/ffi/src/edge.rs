@@ -170,6 +170,17 @@ pub enum EdgeInput {
         /// How many.
         bytes: u64,
     },
+    /// The end of an [`EdgeOutput::Post`].
+    Posted {
+        /// The connection's number.
+        link: u64,
+        /// The number of the request.
+        request: u64,
+        /// HTTP's status. `None`: there was no response.
+        status: Option<u16>,
+        /// The body of the response.
+        body: String,
+    },
     /// The end of an [`EdgeOutput::Carry`].
     Carried {
         /// Its number.
@@ -238,6 +249,7 @@ impl EdgeInput {
             Self::Opened { .. }
             | Self::Ended { .. }
             | Self::Frame { .. }
+            | Self::Posted { .. }
             | Self::Wake
             | Self::Closing
             | Self::Unwatch { .. }
@@ -265,6 +277,7 @@ impl EdgeInput {
             }
             Self::Ended { link, why } => Input::Ended { link, why: why.into() },
             Self::Frame { link, text } => Input::Frame { link, text },
+            Self::Posted { link, request, status, body } => Input::Posted { link, request, status, body },
             Self::Wake => Input::Wake,
             Self::Closing => Input::Closing,
             Self::Keep { ask, request } => Input::Ask { ask, what: Ask::Keep(queued(&request)?) },
@@ -402,6 +415,17 @@ pub enum EdgeOutput {
         /// The frame.
         text: String,
     },
+    /// Send a frame with HTTP POST to `/v1/{action}`, if the setup has `http`. After 30 s, the caller gives up.
+    Post {
+        /// The connection whose token the request has.
+        link: u64,
+        /// The number of the request.
+        request: u64,
+        /// The action.
+        action: String,
+        /// The frame.
+        text: String,
+    },
     /// Close a connection, or stop opening it.
     Close {
         /// Its number.
@@ -485,6 +509,9 @@ impl EdgeOutput {
             Output::Show { view, shown } => Self::Show { view, shown: json!(shown).to_string() },
             Output::Dial { link, need } => Self::Dial { link, need: need.into() },
             Output::Send { link, text } => Self::Send { link, text },
+            Output::Post { link, request, action, text } => {
+                Self::Post { link, request, action: action.to_owned(), text }
+            }
             Output::Close { link } => Self::Close { link },
             Output::Put { client_msg_id, put } => Self::Put {
                 client_msg_id: client_msg_id.as_str().to_owned(),

@@ -37,6 +37,9 @@ pub struct EngineSetup {
     /// Views have the names of the users in them, if the server has profiles. The client requests them.
     #[uniffi(default = false)]
     pub names: bool,
+    /// The caller can carry out an [`EdgeOutput::Post`].
+    #[uniffi(default = false)]
+    pub http: bool,
 }
 
 /// The keys of a client with end-to-end encryption.
@@ -124,7 +127,7 @@ impl Engine {
     /// `config`; `locked`: another engine has the folder; `newer`, `wrong_user`, `store`.
     #[uniffi::constructor]
     pub fn open(setup: EngineSetup) -> Result<Arc<Self>, Fault> {
-        let EngineSetup { folder, messages, user_id, seed, timing, saved, encrypted, names } = setup;
+        let EngineSetup { folder, messages, user_id, seed, timing, saved, encrypted, names, http } = setup;
         if encrypted.is_some() && (!messages || folder.is_none()) {
             return Err(Fault::new("config", "encryption needs a folder in which messages are kept".to_owned()));
         }
@@ -145,7 +148,7 @@ impl Engine {
         let outputs = outputs.into_iter().map(|event| EdgeOutput::Event { event }).collect();
         let core = Core::new(Setup { me, timing, keeper, saved: found, keyring }, seed);
         let is_untidy = store.is_some();
-        let loaded = names.then_some(Input::Names).into_iter().collect();
+        let loaded = names.then_some(Input::Names).into_iter().chain(http.then_some(Input::Http)).collect();
         let state = State { core, store, unwritten: None, outputs, loaded, is_untidy, messages_max };
         Ok(Arc::new(Self { state: Mutex::new(state) }))
     }

@@ -34,6 +34,8 @@ pub struct Config {
     pub messages_max: usize,
     /// The user's identity for end-to-end encryption. `None`: all messages leave in the clear.
     pub keys: Option<Keys>,
+    /// The server's URL for requests over HTTP. `None`: the connections carry all requests.
+    pub(crate) http_url: Option<String>,
     /// How long the client waits for what.
     pub timing: Timing,
     pub(crate) token: TokenSource,
@@ -58,6 +60,7 @@ impl Config {
             keeper: Keeper::App,
             messages_max: MESSAGES_MAX,
             keys: None,
+            http_url: None,
             timing: Timing::default(),
             token: Arc::new(move |need| token(need).boxed()),
         }
@@ -101,6 +104,16 @@ impl Config {
         self
     }
 
+    /// Sends requests over HTTP while HTTP works, for a server whose `HttpApi` is on: they cost less. `url` is the stack's
+    /// `HttpUrl`. After a failure or 5 s without a reply, the client uses its socket for a minute, then two, up to ten.
+    /// Events come by the socket alone.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn http(mut self, url: impl Into<String>) -> Self {
+        self.http_url = Some(url.into());
+        self
+    }
+
     /// With other times than the usual ones.
     #[must_use]
     pub fn timing(mut self, timing: Timing) -> Self {
@@ -111,7 +124,7 @@ impl Config {
 
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, user_id, device_id, file, keeper, messages_max, keys, timing, .. } = self;
+        let Self { url, user_id, device_id, file, keeper, messages_max, keys, http_url, timing, .. } = self;
         f.debug_struct("Config")
             .field("url", url)
             .field("user_id", user_id)
@@ -120,6 +133,7 @@ impl fmt::Debug for Config {
             .field("keeper", keeper)
             .field("messages_max", messages_max)
             .field("keys", keys)
+            .field("http_url", http_url)
             .field("timing", timing)
             .finish_non_exhaustive()
     }

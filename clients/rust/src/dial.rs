@@ -8,6 +8,7 @@ use futures_util::{FutureExt, SinkExt, StreamExt};
 use pigeonhole_core::{Input, LinkId, token};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::{HeaderValue, Uri, header::AUTHORIZATION};
@@ -17,14 +18,24 @@ use wire::DeviceId;
 
 use crate::clock::system_time;
 use crate::config::TokenSource;
+use crate::poster::Poster;
 use crate::{Config, Error, Timing, TokenNeed, Why};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// Something that leaves while a connection is open.
+pub(crate) enum Up {
+    /// A frame on the connection.
+    Frame(String),
+    /// A frame over HTTP, with the token of the connection.
+    Post { request: u64, action: &'static str, text: String },
+}
 
 pub(crate) struct Dialer {
     url: String,
     user_id: String,
     token: TokenSource,
+    pub poster: Option<Poster>,
     pub timing: Timing,
 }
 
@@ -38,10 +49,17 @@ impl Dialer {
         let device_id = DeviceId::parse(device_id).map_err(|error| Error::Config(format!("the device id {error}")))?;
         let separator = if url.contains('?') { '&' } else { '?' };
         let url = format!("{url}{separator}device_id={device_id}");
-        Ok(Self { url, user_id: user_id.clone(), token: token.clone(), timing: timing.clone() })
+        Ok(Self {
+            url,
+            user_id: user_id.clone(),
+            token: token.clone(),
+            poster: Poster::new(config)?,
+            timing: timing.clone(),
+        })
     }
 
-    async fn dial(&self, need: TokenNeed) -> Result<(Socket, Option<Duration>), Why> {
+    /// Returns the open connection, and its token.
+    async fn dial(&self, need: TokenNeed) -> Result<(Socket, String), Why> {
         // The app's own code: without a report of how the try ended, there would be no other.
         let token = AssertUnwindSafe(async { (self.token)(need).await }).catch_unwind().await;
         let token = token.map_err(|_| Why::NoToken("the token function has panicked".to_owned()))?;
@@ -60,7 +78,7 @@ impl Dialer {
         request.headers_mut().insert(AUTHORIZATION, bearer);
         // Small frames that wait for a reply must not wait for each other.
         match connect_async_with_config(request, None, true).await {
-            Ok((socket, _)) => Ok((socket, token::time_left(&token, system_time()))),
+            Ok((socket, _)) => Ok((socket, token)),
             Err(tungstenite::Error::Http(response)) => match response.status().as_u16() {
                 status @ (401 | 403) => Err(Why::TokenRefused { status }),
                 status => Err(Why::Refused { status }),
@@ -70,18 +88,18 @@ impl Dialer {
     }
 }
 
-/// Runs until the connection ends, or until the other end of `frame_rx` is dropped.
+/// Runs until the connection ends, or until the other end of `up_rx` is dropped.
 pub(crate) async fn run_link(
     dialer: Arc<Dialer>,
     link: LinkId,
     need: TokenNeed,
-    mut frame_rx: UnboundedReceiver<String>,
+    mut up_rx: UnboundedReceiver<Up>,
     input_tx: UnboundedSender<Input>,
 ) {
     let opened = tokio::select! {
         opened = timeout(dialer.timing.dial_wait, dialer.dial(need)) => opened,
         // Nothing is written before it is open: the client is being closed.
-        _ = frame_rx.recv() => return,
+        _ = up_rx.recv() => return,
     };
     let opened =
         opened.unwrap_or_else(|_| Err(Why::Unreachable(format!("no answer within {:?}", dialer.timing.dial_wait))));
@@ -89,13 +107,25 @@ pub(crate) async fn run_link(
         // If the client has ended, the receiver is gone.
         let _ = input_tx.send(input);
     };
-    let (socket, token_left) = match opened {
+    let (socket, token) = match opened {
         Ok(opened) => opened,
         Err(why) => return report(Input::Ended { link, why }),
     };
-    report(Input::Opened { link, token_left });
+    report(Input::Opened { link, token_left: token::time_left(&token, system_time()) });
     let on_frame = |text: String| report(Input::Frame { link, text });
-    if let Some(why) = copy(socket, &mut frame_rx, on_frame, &dialer.timing).await {
+    // The end of the connection ends them.
+    let mut posts = JoinSet::new();
+    let on_post = |request, action, text| {
+        while posts.try_join_next().is_some() {}
+        let (poster, token, input_tx) = (dialer.poster.clone(), token.clone(), input_tx.clone());
+        posts.spawn(async move {
+            let Some(poster) = poster else { return };
+            let (status, body) = poster.post(token, action, text).await;
+            // If the client has ended, the receiver is gone.
+            let _ = input_tx.send(Input::Posted { link, request, status, body });
+        });
+    };
+    if let Some(why) = copy(socket, &mut up_rx, on_frame, on_post, &dialer.timing).await {
         report(Input::Ended { link, why });
     }
 }
@@ -103,8 +133,9 @@ pub(crate) async fn run_link(
 /// `None`: it was closed from here.
 async fn copy(
     mut socket: Socket,
-    frame_rx: &mut UnboundedReceiver<String>,
+    up_rx: &mut UnboundedReceiver<Up>,
     on_frame: impl Fn(String),
+    mut on_post: impl FnMut(u64, &'static str, String),
     timing: &Timing,
 ) -> Option<Why> {
     loop {
@@ -115,10 +146,17 @@ async fn copy(
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Some(Why::Lost(error.to_string())),
             },
-            text = frame_rx.recv() => {
-                let Some(text) = text else {
-                    close(socket, on_frame, timing.close_wait).await;
-                    return None;
+            up = up_rx.recv() => {
+                let text = match up {
+                    Some(Up::Frame(text)) => text,
+                    Some(Up::Post { request, action, text }) => {
+                        on_post(request, action, text);
+                        continue;
+                    }
+                    None => {
+                        close(socket, on_frame, timing.close_wait).await;
+                        return None;
+                    }
                 };
                 match timeout(timing.write_wait, socket.send(Message::text(text))).await {
                     Ok(Ok(())) => {}

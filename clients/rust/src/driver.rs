@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use wire::{ClientMsgId, Reply};
 
 use crate::clock::{now, time_of_day};
-use crate::dial::{Dialer, run_link};
+use crate::dial::{Dialer, Up, run_link};
 use crate::kept::Kept;
 use crate::{Error, Event, State, Stats, Why};
 
@@ -86,6 +86,7 @@ impl Driver {
         let Self { core, kept, messages_max, dialer, command_rx, event_tx, stats_tx } = self;
         let (input_tx, input_rx) = unbounded_channel();
         let puts = Puts::new(input_tx.clone());
+        let has_http = dialer.poster.is_some();
         let links = Links { dialer, open: BTreeMap::new(), tasks: JoinSet::new(), input_tx };
         let running = Running {
             core,
@@ -94,7 +95,7 @@ impl Driver {
             is_untidy: true,
             links,
             puts,
-            inputs: Vec::new(),
+            inputs: has_http.then_some(Input::Http).into_iter().collect(),
             wake_at: None,
             stuck: None,
             waiting: Waiting::default(),
@@ -294,7 +295,10 @@ impl Running {
     fn carry_out(&mut self, output: Output) {
         match output {
             Output::Dial { link, need } => self.links.dial(link, need),
-            Output::Send { link, text } => self.links.write(link, text),
+            Output::Send { link, text } => self.links.put_out(link, Up::Frame(text)),
+            Output::Post { link, request, action, text } => {
+                self.links.put_out(link, Up::Post { request, action, text });
+            }
             // Without the sender, the connection's task closes it.
             Output::Close { link } => {
                 self.links.open.remove(&link);
@@ -390,8 +394,8 @@ impl Waiting {
 
 struct Links {
     dialer: Arc<Dialer>,
-    /// Where frames go in, for each connection that is open or being opened.
-    open: BTreeMap<LinkId, UnboundedSender<String>>,
+    /// Where frames and requests go in, for each connection that is open or being opened.
+    open: BTreeMap<LinkId, UnboundedSender<Up>>,
     tasks: JoinSet<()>,
     input_tx: UnboundedSender<Input>,
 }
@@ -399,15 +403,15 @@ struct Links {
 impl Links {
     fn dial(&mut self, link: LinkId, need: crate::TokenNeed) {
         while self.tasks.try_join_next().is_some() {}
-        let (frame_tx, frame_rx) = unbounded_channel();
-        self.open.insert(link, frame_tx);
-        self.tasks.spawn(run_link(Arc::clone(&self.dialer), link, need, frame_rx, self.input_tx.clone()));
+        let (up_tx, up_rx) = unbounded_channel();
+        self.open.insert(link, up_tx);
+        self.tasks.spawn(run_link(Arc::clone(&self.dialer), link, need, up_rx, self.input_tx.clone()));
     }
 
-    fn write(&self, link: LinkId, text: String) {
-        if let Some(frame_tx) = self.open.get(&link) {
+    fn put_out(&self, link: LinkId, up: Up) {
+        if let Some(up_tx) = self.open.get(&link) {
             // If its task has ended, the connection is about to be reported lost.
-            let _ = frame_tx.send(text);
+            let _ = up_tx.send(up);
         }
     }
 }

@@ -71,6 +71,11 @@ mod config;
 mod dial;
 mod driver;
 mod kept;
+#[cfg(feature = "http")]
+mod poster;
+#[cfg(not(feature = "http"))]
+#[path = "poster_off.rs"]
+mod poster;
 #[cfg(feature = "media")]
 mod private;
 #[cfg(feature = "media")]

@@ -36,12 +36,20 @@ export interface Config {
   webSocket?: OpenSocket;
   /** How long the client waits for what. */
   timing?: Partial<Timing>;
+  /** Sends requests over HTTP, which cost less, while HTTP works: `overHttp(url)`. */
+  http?: Http;
   /**
    * The end-to-end encryption of direct conversations and groups, from `@pigeonhole/client/sealed`. With it, a message
    * to a user or to an encrypted group leaves encrypted or not at all. Other groups, channels and services stay as they
    * are. Only `open` can have it.
    */
   encrypted?: Encryption;
+}
+
+/** Requests over HTTP, from `overHttp`. */
+export interface Http {
+  /** Returns a `Dialer` whose connections send requests over HTTP. @internal */
+  dialer(config: Config, deviceId: string, timing: Timing): unknown;
 }
 
 type Carrier = Pick<Message, "kind" | "media">;

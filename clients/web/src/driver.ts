@@ -8,7 +8,7 @@ import type { LinkId, Output, Step } from "./session/core.ts";
 import type { Stored } from "./session/entry.ts";
 import type { Session } from "./session/session.ts";
 import type { Waiter } from "./session/waiter.ts";
-import type { Dialer, Link } from "./socket.ts";
+import type { Dialer, Link, TakePosted } from "./socket.ts";
 import { MESSAGES_MAX, type Store } from "./store/store.ts";
 import type { Found } from "./store/types.ts";
 import { carried, put } from "./transfer.ts";
@@ -151,6 +151,7 @@ export class Driver {
   }
 
   async #close(): Promise<void> {
+    this.#dialer.isClosing = true;
     if (!this.#stuck) {
       this.act((session, now) => session.closing(now));
     }
@@ -337,6 +338,7 @@ export class Driver {
     const listener = {
       opened: (tokenLeft?: number) => this.act((session, now) => session.opened(link, now, tokenLeft)),
       frame: (text: string) => this.act((session, now) => session.received(link, text, now)),
+      posted: (take: TakePosted) => this.act((session, now) => take(session, link, now)),
       failed: (why: Why) => {
         this.#links.delete(link);
         this.act((session, now) => session.dialFailed(link, why, now));

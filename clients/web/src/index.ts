@@ -88,3 +88,4 @@ export { indexedDbStorage } from "./store/indexeddb.ts";
 export { type KeyValueStore, keyValueStorage } from "./store/key-value.ts";
 export { memoryStorage } from "./store/memory.ts";
 export { type Changing, ChatList, MessagesView, Roster, View } from "./view.ts";
+export { overHttp } from "./ways.ts";

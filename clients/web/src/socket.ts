@@ -3,6 +3,8 @@
 import { address, type Config, type OpenSocket, type Socket, type Timing, type TokenNeed } from "./config.ts";
 import { PigeonholeError } from "./errors.ts";
 import type { Why } from "./events.ts";
+import type { LinkId } from "./session/core.ts";
+import type { Session } from "./session/session.ts";
 import { subject, timeLeft } from "./token.ts";
 
 /** The reports of a connection. After `failed` or `ended` none follows. */
@@ -11,10 +13,17 @@ export interface Listener {
   opened(tokenLeft: number | undefined): void;
   failed(why: Why): void;
   frame(text: string): void;
+  /** The end of a request over HTTP. */
+  posted(take: TakePosted): void;
   ended(why: Why): void;
 }
 
+/** Gives what has come over HTTP to the session of this connection. */
+export type TakePosted = (session: Session, link: LinkId, now: number) => void;
+
 export class Dialer {
+  /** The last requests leave by the socket, whose close waits for them. */
+  isClosing?: boolean;
   #url: string;
   #userId: string;
   #token: Config["token"];

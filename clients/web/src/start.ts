@@ -22,7 +22,7 @@ export async function start(config: Config, storage: Storage, keeper: Keeper, ap
   address(config, config.deviceId ?? uuid());
   const { store, saved } = await openStore(storage, config.userId);
   const deviceId = config.deviceId ?? store.deviceId;
-  const dialer = new Dialer(config, deviceId, timing);
+  const dialer = (config.http?.dialer(config, deviceId, timing) ?? new Dialer(config, deviceId, timing)) as Dialer;
   const options = { me: config.userId, timing, keeper, saved, random: Math.random, now: clock() };
   const session = (config.encrypted?.session(options as never, deviceId) ?? new Session(options)) as Session;
   const driver = new Driver(session, dialer, store, app);

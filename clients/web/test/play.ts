@@ -13,6 +13,7 @@ import { whyClosed } from "../src/socket.ts";
 import { memoryStorage } from "../src/store/memory.ts";
 import { Store } from "../src/store/store.ts";
 import type { Write } from "../src/store/types.ts";
+import { Ways } from "../src/ways.ts";
 import { briefItem, briefRow } from "./brief.ts";
 import {
   camel,
@@ -27,22 +28,29 @@ import {
   type Step,
 } from "./script.ts";
 
-const caughtUp: Step[] = [
+const caughtUp = (by: string): Step[] => [
   { dials: { need: "connect" } },
   { told: { state: "connecting" } },
   { open: {} },
   { told: { state: "online" } },
-  { asks: { action: "drain" }, result: { messages: [], more: false } },
-  { asks: { action: "inbox", limit: 50 }, result: { conversations: [], next_cursor: null } },
+  { asks: { action: "drain" }, by, result: { messages: [], more: false } },
+  { asks: { action: "inbox", limit: 50 }, by, result: { conversations: [], next_cursor: null } },
   { told: { state: "caught_up" } },
 ];
 
 export async function play(scenario: Scenario): Promise<void> {
   const play = await Play.start(scenario);
-  for (const step of [...(scenario.begin ? caughtUp : []), ...scenario.steps]) {
+  for (const step of [...(scenario.begin ? caughtUp(scenario.http ? "http" : "socket") : []), ...scenario.steps]) {
     await play.take(step);
   }
   play.nothingElse("at the end");
+}
+
+/** A request of the client. */
+interface Asked {
+  link: LinkId;
+  by: "socket" | "http";
+  frame: Json;
 }
 
 class Play {
@@ -55,7 +63,7 @@ class Play {
   #open: LinkId[] = [];
   /** The client's outputs that no step has expected yet. */
   #dials: { link: LinkId; need: string }[] = [];
-  #asks: { link: LinkId; frame: Json }[] = [];
+  #asks: Asked[] = [];
   #closes: LinkId[] = [];
   #events: ClientEvent[] = [];
   #puts: { id: string; put: Put }[] = [];
@@ -66,9 +74,12 @@ class Play {
   #putting = new Map<string, string>();
   #answers = new Map<string, { ok: unknown } | { error: string }>();
   /** The requests that have a name. */
-  #named = new Map<string, { link: LinkId; frame: Json }>();
+  #named = new Map<string, Asked>();
+  #hasHttp: boolean;
+  #ways = new Ways();
+  #isClosing = false;
 
-  static async start({ saved, timing = {}, keep }: Scenario): Promise<Play> {
+  static async start({ saved, timing = {}, keep, http }: Scenario): Promise<Play> {
     const store = await Store.open(memoryStorage(), "alice");
     const held = Object.entries(saved?.held ?? {});
     const changes: Write[] = held.map(([conversation_id, seq]) => ({ change: { held: { conversation_id, seq } } }));
@@ -77,12 +88,13 @@ class Play {
     }
     await store.apply(changes, false);
     const changed = Object.entries(timing).map(([name, value]) => [camel(name), value]);
-    const play = new Play(store, { ...defaultTiming, ...Object.fromEntries(changed) }, keep);
+    const play = new Play(store, { ...defaultTiming, ...Object.fromEntries(changed) }, keep, http);
     await play.#restart();
     return play;
   }
 
-  private constructor(store: Store, timing: Timing, keep: Scenario["keep"]) {
+  private constructor(store: Store, timing: Timing, keep: Scenario["keep"], http = false) {
+    this.#hasHttp = http;
     this.#store = store;
     this.#timing = timing;
     this.#keeper = keep === "messages" ? "store" : "app";
@@ -151,7 +163,9 @@ class Play {
       case "send": {
         const frame = JSON.parse(output.frame) as Json;
         fits("Request", frame);
-        this.#asks.push({ link: output.link, frame });
+        const isPosted =
+          this.#hasHttp && !this.#isClosing && this.#ways.takes(`${frame.action}`, `${frame.id}`, this.#now);
+        this.#asks.push({ link: output.link, by: isPosted ? "http" : "socket", frame });
         break;
       }
       case "close":
@@ -214,6 +228,7 @@ class Play {
     if (does === "restart") {
       await this.#restart();
     } else if (does === "close") {
+      this.#isClosing = true;
       session.closing(this.#now);
     } else if (does === "names") {
       session.showNames(this.#now);
@@ -316,16 +331,25 @@ class Play {
     this.#session.received(this.#link(step), JSON.stringify(frame), this.#now);
   }
 
-  #answer(asked: { link: LinkId; frame: Json } | undefined, step: Step): void {
-    const { link, frame } = asked ?? fail("there is no request of that name");
+  #answer(asked: Asked | undefined, step: Step): void {
+    const { link, by, frame } = asked ?? fail("there is no request of that name");
     const { action, id } = frame;
+    let answer: Json = { message: "Too Many Requests" };
     if ("broken" in step) {
-      const text = JSON.stringify({ type: "reply", action, id, result: step.broken });
-      this.#session.received(link, text, this.#now);
+      answer = { type: "reply", action, id, result: step.broken };
     } else if ("error" in step) {
-      this.#say({ link }, { type: "error", action, id, error: step.error });
+      answer = { type: "error", action, id, error: step.error };
+    } else if ("result" in step) {
+      answer = { type: "reply", action, id, result: step.result };
+    }
+    if (by === "http") {
+      const { status = 200 } = step;
+      const posted = status === null ? undefined : { status, body: JSON.stringify(answer) };
+      this.#ways.posted(this.#session, link, `${id}`, posted, this.#now);
+    } else if ("broken" in step) {
+      this.#session.received(link, JSON.stringify(answer), this.#now);
     } else {
-      this.#say({ link }, { type: "reply", action, id, result: step.result });
+      this.#say({ link }, answer);
     }
   }
 
@@ -398,11 +422,12 @@ class Play {
 
   async #expectRequest(step: Step): Promise<void> {
     const wanted = comparable(step.asks);
-    const fitting = ({ frame: { id, ...frame } }: { frame: Json }) => comparable(frame) === wanted;
+    const fitting = ({ frame: { id, ...frame } }: Asked) => comparable(frame) === wanted;
     const asked = await this.#next(step, () => {
       const at = this.#asks.findIndex(fitting);
       return at < 0 ? undefined : this.#asks.splice(at, 1)[0];
     });
+    expect(asked.by).toBe(step.by ?? "socket");
     if (step.link) {
       expect(asked.link, "link").toBe(step.link);
     }

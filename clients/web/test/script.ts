@@ -13,6 +13,8 @@ export interface Scenario {
   saved?: { held?: Record<string, number>; caught_up?: string };
   begin?: "caught_up";
   keep?: "messages";
+  /** The app has given an HTTP URL. */
+  http?: boolean;
   timing?: Record<string, number>;
   each?: Record<string, unknown[]>;
   steps: Step[];

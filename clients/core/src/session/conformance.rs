@@ -48,6 +48,11 @@ fn groups() {
 }
 
 #[test]
+fn http() {
+    play_file("http");
+}
+
+#[test]
 fn media() {
     play_file("media");
 }
@@ -110,6 +115,7 @@ fn all_files_are_played() {
             "data",
             "fuse",
             "groups",
+            "http",
             "media",
             "names",
             "receiving",
@@ -140,7 +146,8 @@ fn play_file(name: &str) {
     for scenario in &scenarios(name) {
         for steps in variants(scenario) {
             let mut play = Play::new(scenario);
-            let before = if scenario.get("begin").is_some() { caught_up() } else { Vec::new() };
+            let by = if scenario["http"] == true { "http" } else { "socket" };
+            let before = if scenario.get("begin").is_some() { caught_up(by) } else { Vec::new() };
             for step in before.iter().chain(&steps) {
                 play.take(step);
             }
@@ -149,14 +156,14 @@ fn play_file(name: &str) {
     }
 }
 
-fn caught_up() -> Vec<Value> {
+fn caught_up(by: &str) -> Vec<Value> {
     vec![
         json!({"dials": {"need": "connect"}}),
         json!({"told": {"state": "connecting"}}),
         json!({"open": {}}),
         json!({"told": {"state": "online"}}),
-        json!({"asks": {"action": "drain"}, "result": {"messages": [], "more": false}}),
-        json!({"asks": {"action": "inbox", "limit": 50}, "result": {"conversations": [], "next_cursor": null}}),
+        json!({"asks": {"action": "drain"}, "by": by, "result": {"messages": [], "more": false}}),
+        json!({"asks": {"action": "inbox", "limit": 50}, "by": by, "result": {"conversations": [], "next_cursor": null}}),
         json!({"told": {"state": "caught_up"}}),
     ]
 }

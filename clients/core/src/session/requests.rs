@@ -50,6 +50,8 @@ struct Asked {
     attempts: u32,
     /// Postponed: the server owes no reply until the request is sent again.
     is_put_off: bool,
+    /// The last try went over HTTP.
+    is_posted: bool,
     /// The time of the last try, and the number of tries without a reply.
     sent_at: Moment,
     unanswered: u32,
@@ -58,9 +60,10 @@ struct Asked {
 }
 
 impl Asked {
-    fn new(errand: Errand, link: LinkId, retry_at: Moment, now: Moment) -> Self {
+    fn new(errand: Errand, link: LinkId, is_posted: bool, retry_at: Moment, now: Moment) -> Self {
         let (attempts, is_put_off, unanswered, lost_until) = (0, false, 1, None);
-        Self { errand, link, since: now, retry_at, attempts, is_put_off, sent_at: now, unanswered, lost_until }
+        let (since, sent_at) = (now, now);
+        Self { errand, link, since, retry_at, attempts, is_put_off, is_posted, sent_at, unanswered, lost_until }
     }
 
     /// Records one more try.
@@ -76,6 +79,11 @@ impl Asked {
     fn lose_answers(&mut self) {
         self.lost_until = self.runs_until();
         self.unanswered = 0;
+    }
+
+    /// The connection owes a reply.
+    fn is_owed_on(&self, link: LinkId) -> bool {
+        self.link == link && !self.is_put_off && !self.is_posted
     }
 
     /// Returns until when the server can carry out a try without a reply.
@@ -164,8 +172,8 @@ impl Leg {
 }
 
 impl Errand {
-    fn frame(&self, id: u64) -> String {
-        let action = match self {
+    fn action(&self) -> Action {
+        match self {
             Self::Send(sending) => {
                 let Sending { queued, sealed, keys, read } = &**sending;
                 own_entries::action(queued, sealed.as_ref(), keys.as_deref(), *read)
@@ -185,8 +193,7 @@ impl Errand {
             Self::Unwatch(id) => Action::Unwatch(UnwatchRequest { conversation_id: id.clone() }),
             Self::Presence(request) => Action::Presence(request.clone()),
             Self::Call(call) => call.action.clone(),
-        };
-        frame(id, action)
+        }
     }
 }
 
@@ -197,7 +204,7 @@ pub(super) fn frame(id: u64, action: Action) -> String {
 
 impl Requests {
     pub(super) fn owed_since(&self, link: LinkId) -> Option<Moment> {
-        self.asked.values().filter(|asked| asked.link == link && !asked.is_put_off).map(|asked| asked.since).min()
+        self.asked.values().filter(|asked| asked.is_owed_on(link)).map(|asked| asked.since).min()
     }
 
     pub(super) fn next_retry(&self) -> Option<Moment> {
@@ -252,9 +259,21 @@ impl Core {
         self.lasting |= forgets && self.keeper == Keeper::Store;
         self.requests.last_id += 1;
         let id = self.requests.last_id;
-        self.outputs.push(Output::Send { link, text: errand.frame(id) });
-        let asked = Asked::new(errand, link, now + self.timing.answer_wait, now);
+        let is_posted = self.put_out(link, id, errand.action(), now);
+        let asked = Asked::new(errand, link, is_posted, now + self.timing.answer_wait, now);
         self.requests.asked.insert(id, asked);
+    }
+
+    /// Sends a request over HTTP, or on the connection. Returns whether it went over HTTP.
+    fn put_out(&mut self, link: LinkId, id: u64, action: Action, now: Moment) -> bool {
+        let name = action.name();
+        let (is_posted, text) = (self.posting.takes(name, now), frame(id, action));
+        self.outputs.push(if is_posted {
+            Output::Post { link, request: id, action: name, text }
+        } else {
+            Output::Send { link, text }
+        });
+        is_posted
     }
 
     /// Sends a request of the outbox. The server may carry out an earlier try until `lost_until`.
@@ -267,14 +286,20 @@ impl Core {
 
     pub(super) fn resend_due(&mut self, now: Moment) {
         let Some(current) = self.links.current() else { return };
-        for (id, asked) in self.requests.asked.iter_mut().filter(|(_, asked)| asked.retry_at <= now) {
+        let mut asked_of = std::mem::take(&mut self.requests.asked);
+        for (id, asked) in asked_of.iter_mut().filter(|(_, asked)| asked.retry_at <= now) {
+            if asked.is_posted && !asked.is_put_off {
+                self.posting.failed(now);
+            }
             asked.attempts = asked.attempts.saturating_add(1);
             asked.retry_at = now + answer_wait(&self.timing, asked.attempts);
             if asked.link != current {
                 asked.lose_answers();
             }
             asked.sent(now);
-            if asked.link != current || asked.is_put_off {
+            let was_posted = asked.is_posted;
+            asked.is_posted = self.put_out(current, *id, asked.errand.action(), now);
+            if asked.link != current || asked.is_put_off || was_posted {
                 asked.link = current;
                 asked.since = now;
                 asked.is_put_off = false;
@@ -282,12 +307,22 @@ impl Core {
             if matches!(asked.errand, Errand::Send(_)) {
                 self.stats.resent += 1;
             }
-            self.outputs.push(Output::Send { link: current, text: asked.errand.frame(*id) });
+        }
+        self.requests.asked = asked_of;
+    }
+
+    /// Handles a POST without a reply. The request is repeated on the connection.
+    pub(super) fn post_failed(&mut self, id: u64, now: Moment) {
+        if let Some(asked) = self.requests.asked.get_mut(&id)
+            && asked.is_posted
+            && !asked.is_put_off
+        {
+            asked.retry_at = now;
         }
     }
 
     pub(super) fn retry_all_soon(&mut self, link: LinkId, now: Moment) {
-        for asked in self.requests.asked.values_mut().filter(|asked| asked.link == link && !asked.is_put_off) {
+        for asked in self.requests.asked.values_mut().filter(|asked| asked.is_owed_on(link)) {
             let wait = jitter(&mut self.rng, self.timing.retry_first, self.timing.answer_wait, asked.attempts);
             asked.retry_at = asked.retry_at.min(now + wait);
         }
@@ -337,10 +372,20 @@ impl Core {
         let Some(id) = id.and_then(|id| id.parse().ok()) else { return };
         let Some(asked) = self.requests.asked.remove(&id) else { return };
         let retry_at = now + answer_wait(&self.timing, asked.attempts);
-        let Asked { errand, link, since, attempts, is_put_off, sent_at, unanswered, lost_until, .. } = asked;
+        let Asked { errand, link, since, attempts, is_put_off, is_posted, sent_at, unanswered, lost_until, .. } = asked;
         if let Err(errand) = self.apply(errand, result, now) {
-            let unanswered = unanswered.saturating_sub(1);
-            let asked = Asked { errand, link, since, retry_at, attempts, is_put_off, sent_at, unanswered, lost_until };
+            let asked = Asked {
+                errand,
+                link,
+                since,
+                retry_at,
+                attempts,
+                is_put_off,
+                is_posted,
+                sent_at,
+                unanswered: unanswered.saturating_sub(1),
+                lost_until,
+            };
             self.requests.asked.insert(id, asked);
         }
     }

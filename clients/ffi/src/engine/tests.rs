@@ -39,6 +39,7 @@ fn in_memory() -> EngineSetup {
         saved: None,
         encrypted: None,
         names: false,
+        http: false,
     }
 }
 

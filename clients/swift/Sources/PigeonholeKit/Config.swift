@@ -19,13 +19,18 @@ public struct Config: Sendable {
     public var encrypted: Keys?
     /// The snapshots of views have the names of the users in them, if the server has profiles.
     public var names: Bool
+    /// The stack's `HttpUrl`, if its `HttpApi` is on. Requests then go over HTTP, which costs less, while HTTP works. Events
+    /// come by the socket alone.
+    public var httpURL: URL?
 
     public init(
         url: URL, userID: String, folder: URL? = nil, keep: Keep = .messages, deviceID: String? = nil,
-        timing: [String: Duration] = [:], encrypted: Keys? = nil, names: Bool = false
+        timing: [String: Duration] = [:], encrypted: Keys? = nil, names: Bool = false,
+        httpURL: URL? = nil
     ) {
         (self.url, self.userID, self.folder, self.keep) = (url, userID, folder, keep)
         (self.deviceID, self.timing, self.encrypted, self.names) = (deviceID, timing, encrypted, names)
+        self.httpURL = httpURL
     }
 }
 

@@ -10,12 +10,15 @@ final class Links: Sendable {
     private static let tokenWait = Duration.seconds(10)
     private static let openWait = Duration.seconds(10)
     fileprivate static let closeWait = Duration.seconds(1)
+    /// In seconds. API Gateway waits 29 s for a function.
+    private static let postWait = 30.0
 
     private let config: Config
     private let deviceID: String
     private let inbox: Inbox
     private let token: @Sendable (TokenNeed) async throws -> String
     private let open = Locked([UInt64: Link]())
+    private let posts = Locked<URLSession?>(nil)
 
     init(
         _ config: Config, deviceID: String, inbox: Inbox,
@@ -32,6 +35,31 @@ final class Links: Sendable {
 
     func send(_ number: UInt64, _ text: String) {
         open.withLock { $0[number] }?.send(text)
+    }
+
+    /// Sends a request over HTTP, with the token of this connection.
+    func post(_ number: UInt64, _ request: UInt64, _ action: String, _ text: String) {
+        let report = { @Sendable [inbox] (status: Int?, body: String) in
+            let status = status.map { UInt16(clamping: $0) }
+            inbox.report(.posted(link: number, request: request, status: status, body: body))
+        }
+        guard let url = config.httpURL, let token = open.withLock({ $0[number] })?.token else { return report(nil, "") }
+        var post = URLRequest(url: url.appending(path: "v1/\(action)"))
+        post.httpMethod = "POST"
+        post.timeoutInterval = Self.postWait
+        post.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization")
+        post.setValue(deviceID, forHTTPHeaderField: "X-Device-Id")
+        post.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        post.httpBody = Data(text.utf8)
+        let session = posts.withLock { posts in
+            let session = posts ?? URLSession(configuration: .ephemeral)
+            posts = session
+            return session
+        }
+        session.dataTask(with: post) { data, response, error in
+            let status = error == nil ? (response as? HTTPURLResponse)?.statusCode : nil
+            report(status, String(decoding: data ?? Data(), as: UTF8.self))
+        }.resume()
     }
 
     /// Without a report: the engine has decided it.
@@ -54,6 +82,10 @@ final class Links: Sendable {
             return open.values.sorted { $0.number < $1.number }
         }
         for link in links { link.close() }
+        posts.withLock { posts in
+            posts?.invalidateAndCancel()
+            posts = nil
+        }
         for link in links { await link.closed(within: Self.closeWait) }
         return links.map(\.number)
     }
@@ -84,7 +116,7 @@ final class Links: Sendable {
         #endif
         // The engine notices a silent connection. This time must not end one that is only quiet.
         request.timeoutInterval = 24 * 60 * 60
-        link.open(request, tokenLeft: info.leftMs)
+        link.open(request, token: token, tokenLeft: info.leftMs)
         try? await Task.sleep(for: Self.openWait, clock: .continuous)
         link.giveUp()
     }
@@ -124,6 +156,7 @@ private func within<Value: Sendable>(
 private final class Link: NSObject, URLSessionWebSocketDelegate, Sendable {
     private struct Contents {
         var session: URLSession?
+        var token: String?
         var tokenLeft: UInt64?
         var isOpen = false
         /// The end is decided: nothing more is reported.
@@ -141,10 +174,12 @@ private final class Link: NSObject, URLSessionWebSocketDelegate, Sendable {
         (self.number, self.inbox, self.onEnd) = (number, inbox, onEnd)
     }
 
-    func open(_ request: URLRequest, tokenLeft: UInt64?) {
+    var token: String? { contents.withLock { $0.token } }
+
+    func open(_ request: URLRequest, token: String, tokenLeft: UInt64?) {
         let session = URLSession(configuration: .ephemeral, delegate: self, delegateQueue: nil)
         let isWanted = contents.withLock { contents in
-            (contents.session, contents.tokenLeft) = (session, tokenLeft)
+            (contents.session, contents.token, contents.tokenLeft) = (session, token, tokenLeft)
             return !contents.isClosed
         }
         if isWanted { session.webSocketTask(with: request).resume() } else { drop() }

@@ -66,7 +66,8 @@ actor Loop {
             timing: config.timing.mapValues { UInt64($0.milliseconds) },
             saved: nil,
             encrypted: config.encrypted.map { Encrypted(seed: $0.export(), deviceId: deviceID) },
-            names: config.names))
+            names: config.names,
+            http: config.httpURL != nil))
     }
 
     /// Puts a call into the next turn. The result is complete when the server has replied.
@@ -278,6 +279,7 @@ actor Loop {
             switch output {
             case .dial(let link, let need): links.dial(link, TokenNeed(need))
             case .send(let link, let text): links.send(link, text)
+            case .post(let link, let request, let action, let text): links.post(link, request, action, text)
             case .close(let link): links.close(link)
             case .put(let id, let path, let offset, let bytes, let url, let headers, let sealed):
                 puts.begin(

@@ -6,22 +6,27 @@ import Testing
 
 /// The scripts of the session.
 private let files = [
-    "catching-up", "changing", "channels", "connecting", "data", "fuse", "groups", "media", "names", "receiving",
-    "registering", "replacing", "sending", "services", "settings", "store",
+    "catching-up", "changing", "channels", "connecting", "data", "fuse", "groups", "http", "media", "names",
+    "receiving", "registering", "replacing", "sending", "services", "settings", "store",
 ]
 
 /// Scripts of parts of the core that the engine does not export one by one.
 private let notExported = ["chat", "timeline"]
 
-private let caughtUp: [JSON] = [
-    ["dials": ["need": "connect"]],
-    ["told": ["state": "connecting"]],
-    ["open": [:]],
-    ["told": ["state": "online"]],
-    ["asks": ["action": "drain"], "result": ["messages": [], "more": false]],
-    ["asks": ["action": "inbox", "limit": 50], "result": ["conversations": [], "next_cursor": .null]],
-    ["told": ["state": "caught_up"]],
-]
+private func caughtUp(_ by: JSON) -> [JSON] {
+    [
+        ["dials": ["need": "connect"]],
+        ["told": ["state": "connecting"]],
+        ["open": [:]],
+        ["told": ["state": "online"]],
+        ["asks": ["action": "drain"], "by": by, "result": ["messages": [], "more": false]],
+        [
+            "asks": ["action": "inbox", "limit": 50], "by": by,
+            "result": ["conversations": [], "next_cursor": .null],
+        ],
+        ["told": ["state": "caught_up"]],
+    ]
+}
 
 struct ConformanceTests {
     @Test("there is no other script")
@@ -37,7 +42,8 @@ struct ConformanceTests {
         for scenario in scenarios {
             for steps in variants(scenario) {
                 let play = try Play(scenario)
-                for step in (scenario["begin"] == nil ? [] : caughtUp) + steps { try play.take(step) }
+                let by: JSON = scenario["http"] == nil ? "socket" : "http"
+                for step in (scenario["begin"] == nil ? [] : caughtUp(by)) + steps { try play.take(step) }
                 try play.nothingElse()
             }
         }

@@ -8,6 +8,7 @@ import PigeonholeFFI
 final class Play {
     private struct Asked {
         let link: UInt64
+        let by: String
         let frame: JSON
     }
 
@@ -56,7 +57,8 @@ final class Play {
             folder: folder.path(), messages: scenario["keep"]?.string == "messages", userId: "alice",
             seed: .random(in: 0 ... .max), timing: timing, saved: saved?.text,
             // The app says so before anything else.
-            names: (scenario["steps"]?.array ?? []).contains { $0["app"]?.string == "names" }))
+            names: (scenario["steps"]?.array ?? []).contains { $0["app"]?.string == "names" },
+            http: scenario["http"] != nil))
     }
 
     func take(_ step: JSON) throws {
@@ -83,7 +85,12 @@ final class Play {
             case .dial(let link, let need):
                 dialing = link
                 dials.append("\(need)")
-            case .send(let link, let text): asks.append(Asked(link: link, frame: try JSON(parsing: text)))
+            case .send(let link, let text):
+                asks.append(Asked(link: link, by: "socket", frame: try JSON(parsing: text)))
+            case .post(let link, let request, let action, let text):
+                let frame = try JSON(parsing: text)
+                try same([.string(action), .string("\(request)")], [frame["action"]!, frame["id"]!])
+                asks.append(Asked(link: link, by: "http", frame: frame))
             case .close(let link):
                 open.removeAll { $0 == link }
                 closes.append(link)
@@ -227,11 +234,15 @@ final class Play {
 
     private func answer(_ asked: Asked, _ step: JSON) throws {
         let (kind, field) = step["error"] != nil ? ("error", "error") : ("reply", "result")
-        let frame: JSON = [
-            "type": .string(kind), "action": asked.frame["action"]!, "id": asked.frame["id"] ?? .null,
-            field: step["broken"] ?? step[field]!,
-        ]
-        try turn(.frame(link: asked.link, text: frame.text))
+        let frame: JSON = if let what = step["broken"] ?? step[field] {
+            ["type": .string(kind), "action": asked.frame["action"]!, "id": asked.frame["id"] ?? .null, field: what]
+        } else {
+            ["message": "Too Many Requests"]
+        }
+        if asked.by == "socket" { return try turn(.frame(link: asked.link, text: frame.text)) }
+        let status = step["status"].map { $0.int.map(UInt16.init) } ?? 200
+        let request = UInt64(asked.frame["id"]!.string!)!
+        try turn(.posted(link: asked.link, request: request, status: status, body: frame.text))
     }
 
     // Steps that the client is expected to do. `false`: it is none.
@@ -301,6 +312,7 @@ final class Play {
         let asked = try next(step) {
             self.asks.firstIndex { comparable($0.frame) == wanted }.map { self.asks.remove(at: $0) }
         }
+        try same(step["by"] ?? "socket", .string(asked.by))
         if let link = step["link"]?.int { try same(.int(link), .int(Int(asked.link))) }
         if let name = step["again"]?.string { try same(named[name]?.frame["id"] ?? .null, asked.frame["id"] ?? .null) }
         if let name = step["as"]?.string { named[name] = asked }

@@ -136,6 +136,14 @@ export class Requests {
     }
   }
 
+  /** Repeats a request that went over HTTP, and has no reply there. */
+  retryNow(id: number): void {
+    const asked = this.#asked.get(id);
+    if (asked) {
+      asked.retryAt = 0;
+    }
+  }
+
   resendDue(): void {
     const { now, links, stats } = this.#session;
     const current = links.current();

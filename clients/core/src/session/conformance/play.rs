@@ -20,6 +20,14 @@ use crate::session::Core;
 use crate::turn::{Ask, AskId, Input, Keeper, LinkId, Output, Setup};
 use crate::{Error, Event, MemStore, Moment, Timing, TokenNeed, Why, Write};
 
+/// A request of the client.
+#[derive(Clone, Debug)]
+struct Asked {
+    link: LinkId,
+    by_http: bool,
+    frame: Value,
+}
+
 pub(super) struct Play {
     name: String,
     timing: Timing,
@@ -33,7 +41,7 @@ pub(super) struct Play {
     open: Vec<LinkId>,
     // The client's outputs that no step has expected yet.
     dials: VecDeque<(LinkId, TokenNeed)>,
-    asks: VecDeque<(LinkId, Value)>,
+    asks: VecDeque<Asked>,
     closes: VecDeque<LinkId>,
     events: VecDeque<Event>,
     /// The newest content of each view that has changed.
@@ -42,7 +50,7 @@ pub(super) struct Play {
     aborts: VecDeque<ClientMsgId>,
     answers: BTreeMap<String, Result<Value, Error>>,
     /// The requests that have a name.
-    named: BTreeMap<String, (LinkId, Value)>,
+    named: BTreeMap<String, Asked>,
     /// The message whose bytes each URL takes.
     put: BTreeMap<String, ClientMsgId>,
     /// The names of the app's calls.
@@ -79,7 +87,7 @@ impl Play {
             calls: BTreeMap::new(),
             last_ask: 0,
         };
-        play.turn(None);
+        play.turn((scenario["http"] == true).then_some(Input::Http));
         play
     }
 
@@ -116,7 +124,14 @@ impl Play {
                 Output::Dial { link, need } => self.dials.push_back((link, need)),
                 Output::Send { link, text } => {
                     check_request(&text);
-                    self.asks.push_back((link, serde_json::from_str(&text).unwrap()));
+                    let frame = serde_json::from_str(&text).unwrap();
+                    self.asks.push_back(Asked { link, by_http: false, frame });
+                }
+                Output::Post { link, request, action, text } => {
+                    check_request(&text);
+                    let frame: Value = serde_json::from_str(&text).unwrap();
+                    assert_eq!((&frame["action"], &frame["id"]), (&json!(action), &json!(request.to_string())));
+                    self.asks.push_back(Asked { link, by_http: true, frame });
                 }
                 Output::Close { link } => {
                     self.open.retain(|open| *open != link);
@@ -335,15 +350,28 @@ impl Play {
         self.frame(link, &frame.to_string());
     }
 
-    fn answer(&mut self, (link, request): &(LinkId, Value), step: &Value) {
+    fn answer(&mut self, asked: &Asked, step: &Value) {
+        let request = &asked.frame;
         let frame = |kind: &str, field: &str, what: &Value| json!({"type": kind, "action": request["action"], "id": request["id"], field: what});
-        if let Some(broken) = step.get("broken") {
-            self.frame(*link, &frame("reply", "result", broken).to_string());
+        let frame = if let Some(broken) = step.get("broken") {
+            frame("reply", "result", broken)
         } else if let Some(error) = step.get("error") {
-            self.say(*link, &frame("error", "error", error));
+            frame("error", "error", error)
+        } else if let Some(result) = step.get("result") {
+            frame("reply", "result", result)
         } else {
-            self.say(*link, &frame("reply", "result", &step["result"]));
+            json!({"message": "Too Many Requests"})
+        };
+        if asked.by_http {
+            let status = step.get("status").map_or(Some(200), Value::as_u64);
+            let status = status.map(|status| u16::try_from(status).unwrap());
+            let request = request["id"].as_str().unwrap().parse().unwrap();
+            return self.turn(Input::Posted { link: asked.link, request, status, body: frame.to_string() });
         }
+        if step.get("broken").is_none() {
+            check_server_frame(&frame);
+        }
+        self.frame(asked.link, &frame.to_string());
     }
 }
 
@@ -399,14 +427,15 @@ impl Play {
     fn expect_request(&mut self, step: &Value, request: &Value) {
         let wanted = comparable(request);
         let asked = self.next(step, |play| {
-            let at = play.asks.iter().position(|(_, frame)| comparable(frame) == wanted)?;
+            let at = play.asks.iter().position(|asked| comparable(&asked.frame) == wanted)?;
             play.asks.remove(at)
         });
+        assert_eq!(asked.by_http, step["by"] == "http", "{step}");
         if let Some(link) = step["link"].as_u64() {
-            assert_eq!(asked.0, link, "{step}");
+            assert_eq!(asked.link, link, "{step}");
         }
         if let Some(name) = step["again"].as_str() {
-            assert_eq!(asked.1["id"], self.named[name].1["id"], "{step}");
+            assert_eq!(asked.frame["id"], self.named[name].frame["id"], "{step}");
         }
         if let Some(name) = step["as"].as_str() {
             self.named.insert(name.to_owned(), asked.clone());

@@ -26,6 +26,11 @@ public class Config(
     public val encrypted: Keys? = null,
     /** The snapshots of views have the names of the users in them, if the server has profiles. */
     public val names: Boolean = false,
+    /**
+     * The stack's `HttpUrl`, if its `HttpApi` is on. Requests then go over HTTP, which costs less, while HTTP works. Events
+     * come by the socket alone.
+     */
+    public val httpUrl: String? = null,
 )
 
 /**

@@ -1,12 +1,15 @@
 package dev.pigeonhole
 
 import dev.pigeonhole.ffi.EdgeInput
+import dev.pigeonhole.ffi.EdgeOutput
 import dev.pigeonhole.ffi.TokenNeed as Need
 import dev.pigeonhole.ffi.Why
 import dev.pigeonhole.ffi.inspect
+import java.io.IOException
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicBoolean
 import kotlin.time.Duration.Companion.seconds
+import kotlin.time.toJavaDuration
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.CoroutineScope
@@ -17,14 +20,22 @@ import kotlinx.coroutines.channels.trySendBlocking
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.withTimeout
 import kotlinx.coroutines.withTimeoutOrNull
+import okhttp3.Call
+import okhttp3.Callback
+import okhttp3.MediaType.Companion.toMediaType
 import okhttp3.OkHttpClient
 import okhttp3.Request
+import okhttp3.RequestBody.Companion.toRequestBody
 import okhttp3.Response
 import okhttp3.WebSocket
 import okhttp3.WebSocketListener
 
 private val TOKEN_WAIT = 10.seconds
 private val CLOSE_WAIT = 1.seconds
+
+/** API Gateway waits 29 s for a function. */
+private val POST_WAIT = 30.seconds
+private val JSON_TYPE = "application/json".toMediaType()
 
 /** The sockets. Their frames go into `news`; while that is full, no socket is read. */
 internal class Links(
@@ -36,6 +47,8 @@ internal class Links(
     private val token: suspend (TokenNeed) -> String,
 ) {
     private val open = ConcurrentHashMap<ULong, Link>()
+    private val posting = ConcurrentHashMap.newKeySet<Call>()
+    private val posts = http.newBuilder().callTimeout(POST_WAIT.toJavaDuration()).build()
 
     fun dial(number: ULong, need: Need) {
         val link = Link(number)
@@ -45,6 +58,31 @@ internal class Links(
 
     fun send(number: ULong, text: String) {
         open[number]?.socket?.send(text)
+    }
+
+    /** Sends a request over HTTP, with the token of this connection. */
+    fun post(post: EdgeOutput.Post) {
+        // A connection that is gone has no request under way.
+        val token = open[post.link]?.token ?: return
+        val request = Request.Builder().url("${config.httpUrl?.trimEnd('/')}/v1/${post.action}")
+            .header("Authorization", "Bearer $token").header("X-Device-Id", deviceId)
+            .post(post.text.toRequestBody(JSON_TYPE)).build()
+        val call = posts.newCall(request)
+        posting += call
+        call.enqueue(object : Callback {
+            override fun onResponse(call: Call, response: Response) = try {
+                response.use { end(call, it.code.toUShort(), it.body.string()) }
+            } catch (broken: IOException) {
+                end(call, null, "")
+            }
+
+            override fun onFailure(call: Call, e: IOException) = end(call, null, "")
+
+            private fun end(call: Call, status: UShort?, body: String) {
+                // After the end of the client, nothing takes a report.
+                if (posting.remove(call)) news.trySendBlocking(EdgeInput.Posted(post.link, post.request, status, body))
+            }
+        })
     }
 
     /** Without a report: the engine has decided it. */
@@ -57,6 +95,7 @@ internal class Links(
     /** Closes all, and waits for the other side, for a short time. */
     suspend fun closeAll() {
         val links = numbers().mapNotNull { open.remove(it)?.apply { close() } }
+        posting.forEach { if (posting.remove(it)) it.cancel() }
         withTimeoutOrNull(CLOSE_WAIT) { links.forEach { it.closed.await() } }
         links.forEach { it.socket?.cancel() }
     }
@@ -85,6 +124,7 @@ internal class Links(
             // OkHttp's text would have the token in it.
             return link.end(Why.NoToken("the token has characters that no token has, or the address is none"))
         }
+        link.token = token
         link.tokenLeft = info.leftMs
         link.socket = http.newWebSocket(request, link)
         if (open[link.number] !== link) link.close()
@@ -94,6 +134,7 @@ internal class Links(
     private inner class Link(val number: ULong) : WebSocketListener() {
         @Volatile var socket: WebSocket? = null
         @Volatile var dialing: Job? = null
+        @Volatile var token: String? = null
         @Volatile var tokenLeft: ULong? = null
         val closed = CompletableDeferred<Unit>()
         private val isOpen = AtomicBoolean()

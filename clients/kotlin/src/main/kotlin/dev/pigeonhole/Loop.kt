@@ -208,6 +208,7 @@ internal class Loop(
             when (output) {
                 is EdgeOutput.Dial -> links.dial(output.link, output.need)
                 is EdgeOutput.Send -> links.send(output.link, output.text)
+                is EdgeOutput.Post -> links.post(output)
                 is EdgeOutput.Close -> links.close(output.link)
                 is EdgeOutput.Put -> puts.begin(output)
                 is EdgeOutput.Abort -> puts.abort(output.clientMsgId)

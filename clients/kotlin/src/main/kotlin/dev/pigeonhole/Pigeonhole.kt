@@ -32,6 +32,7 @@ import kotlinx.serialization.json.buildJsonObject
 import kotlinx.serialization.json.put
 import kotlinx.serialization.json.putJsonArray
 import kotlinx.serialization.json.putJsonObject
+import okhttp3.HttpUrl.Companion.toHttpUrlOrNull
 import okhttp3.OkHttpClient
 
 private const val PAGE_MAX = 50
@@ -377,13 +378,16 @@ public class Pigeonhole private constructor(
                 if (!Regex("[A-Za-z0-9_-]{1,64}").matches(deviceId)) {
                     throw PigeonholeException("config", "the device id has 1 to 64 of A-Za-z0-9_-")
                 }
+                if (config.httpUrl != null && config.httpUrl.toHttpUrlOrNull() == null) {
+                    throw PigeonholeException("config", "httpUrl is no address for HTTP: it begins with https://")
+                }
                 val http = config.http ?: OkHttpClient.Builder().connectTimeout(10, SECONDS).readTimeout(10, SECONDS).build()
                 val engine = {
                     val timing = config.timing.mapValues { it.value.inWholeMilliseconds.toULong() }
                     val messages = config.keep == Keep.MESSAGES
                     val folder = config.folder?.absolutePath
                     val encrypted = config.encrypted?.let { Encrypted(it.export(), deviceId) }
-                    Engine.open(EngineSetup(folder, messages, config.userId, Random.nextULong(), timing, null, encrypted, config.names))
+                    Engine.open(EngineSetup(folder, messages, config.userId, Random.nextULong(), timing, null, encrypted, config.names, config.httpUrl != null))
                 }
                 val scope = CoroutineScope(SupervisorJob() + Dispatchers.IO)
                 val loop = public { Loop(engine, config, deviceId, http, scope, token) }

@@ -17,20 +17,20 @@ import org.junit.jupiter.api.TestFactory
 
 /** The scripts of the session. */
 private val FILES = listOf(
-    "catching-up", "changing", "channels", "connecting", "data", "fuse", "groups", "media", "names", "receiving", "registering",
+    "catching-up", "changing", "channels", "connecting", "data", "fuse", "groups", "http", "media", "names", "receiving", "registering",
     "replacing", "sending", "services", "settings", "store",
 )
 
 /** `ModelTest` and `TimelineTest` play these. */
 private val OTHERS = listOf("chat", "timeline")
 
-private val CAUGHT_UP = listOf(
+private fun caughtUp(by: String) = listOf(
     """{"dials": {"need": "connect"}}""",
     """{"told": {"state": "connecting"}}""",
     """{"open": {}}""",
     """{"told": {"state": "online"}}""",
-    """{"asks": {"action": "drain"}, "result": {"messages": [], "more": false}}""",
-    """{"asks": {"action": "inbox", "limit": 50}, "result": {"conversations": [], "next_cursor": null}}""",
+    """{"asks": {"action": "drain"}, "by": "$by", "result": {"messages": [], "more": false}}""",
+    """{"asks": {"action": "inbox", "limit": 50}, "by": "$by", "result": {"conversations": [], "next_cursor": null}}""",
     """{"told": {"state": "caught_up"}}""",
 ).map { json.parseToJsonElement(it).jsonObject }
 
@@ -44,7 +44,8 @@ class ConformanceTest {
                 for (scenario in scenarios(name)) {
                     for (steps in variants(scenario)) {
                         Play(scenario).use { play ->
-                            if ("begin" in scenario) CAUGHT_UP.forEach(play::take)
+                            val by = if ("http" in scenario) "http" else "socket"
+                            if ("begin" in scenario) caughtUp(by).forEach(play::take)
                             steps.forEach(play::take)
                             play.nothingElse("at the end")
                         }

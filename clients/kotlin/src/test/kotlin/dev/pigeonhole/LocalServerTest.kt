@@ -3,11 +3,13 @@
 package dev.pigeonhole
 
 import java.io.File
+import java.util.concurrent.ConcurrentLinkedQueue
 import kotlin.test.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
 import kotlinx.coroutines.flow.filterIsInstance
 import kotlinx.coroutines.flow.first
+import okhttp3.OkHttpClient
 
 class LocalServerTest {
     private suspend fun Pigeonhole.entry(matches: (Message) -> Boolean): Message =
@@ -39,6 +41,29 @@ class LocalServerTest {
         assertEquals(State.Closed, alice.state.value)
         assertEquals("closed", assertFailsWith<PigeonholeException> { chat.send("late") }.code)
         assertEquals("closed", assertFailsWith<PigeonholeException> { alice.outbox() }.code)
+    }
+
+    @Test
+    fun `requests go over HTTP, and by the socket without it`() = test { server ->
+        val bob = server.open("bob", Keep.OUTBOX)
+        val posts = ConcurrentLinkedQueue<String>()
+        val http = OkHttpClient.Builder().addInterceptor { chain ->
+            if (chain.request().method == "POST") posts += chain.request().url.toString()
+            chain.proceed(chain.request())
+        }.build()
+        val works = server.url.replaceFirst("ws", "http").removeSuffix("/v1")
+        for (url in listOf(works, "http://127.0.0.1:1")) {
+            val place = File(server.folder, "alice ${url.takeLast(1)}")
+            val config = Config(server.url, "alice", place, Keep.OUTBOX, http = http, httpUrl = url)
+            val alice = Pigeonhole.open(config) { server.token("alice") }
+            alice.direct("bob").send(url).stored()
+            assertEquals(url, bob.entry { it.isMessage }.body)
+            alice.close()
+        }
+        assertEquals(1, posts.count { it == "$works/v1/send" })
+        val config = Config(server.url, "alice", httpUrl = "nowhere")
+        assertEquals("config", assertFailsWith<PigeonholeException> { Pigeonhole.open(config) { "" } }.code)
+        bob.close()
     }
 
     @Test

@@ -23,9 +23,10 @@ import kotlinx.serialization.json.jsonArray
 import kotlinx.serialization.json.jsonObject
 import kotlinx.serialization.json.jsonPrimitive
 
-private class Asked(val link: ULong, val frame: JsonObject)
+private class Asked(val link: ULong, val by: String, val frame: JsonObject)
 
 internal class Play(private val scenario: JsonObject) : AutoCloseable {
+    private val isHttp = scenario["http"] == JsonPrimitive(true)
     private val folder: File = Files.createTempDirectory("pigeonhole-play").toFile()
     private var engine = open(scenario["saved"])
     private var now = 0L
@@ -68,7 +69,7 @@ internal class Play(private val scenario: JsonObject) : AutoCloseable {
         // The app says so before anything else.
         val names = scenario["steps"]?.jsonArray.orEmpty().any { (it as? JsonObject)?.word("app") == "names" }
         val timing = scenario["timing"]?.jsonObject.orEmpty().mapValues { it.value.jsonPrimitive.content.toULong() }
-        return Engine.open(EngineSetup(folder.path, scenario.word("keep") == "messages", "alice", Random.nextULong(), timing, saved?.toString(), names = names))
+        return Engine.open(EngineSetup(folder.path, scenario.word("keep") == "messages", "alice", Random.nextULong(), timing, saved?.toString(), names = names, http = isHttp))
     }
 
     fun take(step: JsonObject) {
@@ -92,7 +93,12 @@ internal class Play(private val scenario: JsonObject) : AutoCloseable {
                     dialing = output.link
                     dials += output.link to output.need.name.lowercase()
                 }
-                is EdgeOutput.Send -> asks += Asked(output.link, json.parseToJsonElement(output.text).jsonObject)
+                is EdgeOutput.Send -> asks += Asked(output.link, "socket", json.parseToJsonElement(output.text).jsonObject)
+                is EdgeOutput.Post -> {
+                    val frame = json.parseToJsonElement(output.text).jsonObject
+                    assertEquals(listOf(output.action, "${output.request}"), listOf(frame.word("action"), frame.word("id")))
+                    asks += Asked(output.link, "http", frame)
+                }
                 is EdgeOutput.Close -> {
                     open -= output.link
                     closes += output.link
@@ -238,13 +244,17 @@ internal class Play(private val scenario: JsonObject) : AutoCloseable {
     private fun answer(asked: Asked, step: JsonObject) {
         val (kind, field) = if ("error" in step) "error" to "error" else "reply" to "result"
         val broken = step["broken"]
-        val frame = mapOf(
+        val isWithout = broken == null && field !in step
+        val frame = if (isWithout) mapOf("message" to text("Too Many Requests")) else mapOf(
             "type" to text(kind),
             "action" to asked.frame.getValue("action"),
             "id" to (asked.frame["id"] ?: JsonNull),
             field to (broken ?: step.getValue(field)),
         )
-        turn(EdgeInput.Frame(asked.link, JsonObject(frame).toString()))
+        val body = JsonObject(frame).toString()
+        if (asked.by == "socket") return turn(EdgeInput.Frame(asked.link, body))
+        val status = if ("status" in step) step.long("status")?.toUShort() else 200U.toUShort()
+        turn(EdgeInput.Posted(asked.link, asked.frame.word("id")!!.toULong(), status, body))
     }
 
     // Steps that the client is expected to do. `false`: it is none.
@@ -311,6 +321,7 @@ internal class Play(private val scenario: JsonObject) : AutoCloseable {
     private fun expectRequest(step: JsonObject, request: JsonObject) {
         val wanted = comparable(request)
         val asked = next(step) { asks.firstOrNull { comparable(it.frame) == wanted }?.also(asks::remove) }
+        assertEquals(step.word("by") ?: "socket", asked.by, "$step")
         step.long("link")?.let { assertEquals(it.toULong(), asked.link, "$step") }
         step.word("again")?.let { assertEquals(named.getValue(it).frame["id"], asked.frame["id"], "$step") }
         step.word("as")?.let { named[it] = asked }
