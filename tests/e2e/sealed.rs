@@ -71,6 +71,22 @@ async fn a_conversation_is_sealed_and_both_read_what_the_other_writes() {
 }
 
 #[tokio::test]
+async fn a_sealed_message_takes_the_read_mark_along() {
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.device("alice", "laptop").await, server.device("bob", "phone").await);
+    let conversation = alice.ok(birth("bob", "b1")).await["conversation_id"].take();
+    assert_eq!(alice.ok(sealed(&conversation, "m1", 1)).await["seq"], 2);
+    let mut reply = sealed(&conversation, "m2", 1);
+    reply["read"] = json!(2);
+    let stored = bob.ok(reply).await;
+    assert_eq!((&stored["seq"], &stored["read_seq"]), (&json!(3), &json!(3)));
+    let event = alice.event("messages.new").await;
+    let marks = json!([{"user_id": server.id("bob"), "delivered_seq": 3, "read_seq": 3}]);
+    assert_eq!((&event["messages"][0]["body"], &event["marks"]), (&json!(bytes("m2")), &marks));
+    assert_eq!(bob.ok(json!({"action": "inbox"})).await["conversations"][0]["unread"], 0);
+}
+
+#[tokio::test]
 async fn of_two_commits_for_an_epoch_one_is_stored() {
     let server = TestServer::open().await;
     let (mut alice, mut bob) = (server.device("alice", "laptop").await, server.device("bob", "phone").await);

@@ -141,6 +141,7 @@ impl User {
                     post: Some(AllowedTo::All),
                     add: Some(AllowedTo::All),
                     join: None,
+                    rings: None,
                 };
                 client.update(id, info).await
             }
@@ -223,7 +224,7 @@ pub(crate) struct Log {
     entries: Vec<Value>,
 }
 
-fn number(row: &Value, name: &str) -> Option<u64> {
+pub(crate) fn number(row: &Value, name: &str) -> Option<u64> {
     row.get(name)?.as_u64()
 }
 

@@ -80,6 +80,7 @@ async fn every_message_arrives_once_and_in_order_whatever_breaks() {
     let of_groups = groups::check(&server, &mut users, &all_groups).await;
     for user in &mut users {
         user.check_views().await;
+        user.check_ticks().await;
         user.check_badges().await;
     }
     let pictures = media::check(&server, &users).await;
@@ -147,6 +148,7 @@ async fn server(seed: u64, filter: String) -> (Proxy, Arc<TestServer>, Arc<Fault
 
 fn proves_something(counts: &Counts, rung: u64, wanted: u64) {
     let count = |count: &AtomicU64| count.load(Relaxed);
+    assert!(count(&counts.ticks) > 0, "no tick was compared: this proves little");
     assert!(rung > 0, "no phone rang: this proves little");
     assert!(count(&counts.changes) * 10 >= wanted, "few changes: this proves little");
     assert!(count(&counts.churn) * 10 >= count(&counts.in_groups), "little churn: this proves little");
@@ -203,6 +205,7 @@ fn account(counts: &Counts, users: &[User]) -> Vec<(&'static str, u64)> {
         ("sent again by clients", total(|stats| stats.resent)),
         ("duplicates dropped by clients", total(|stats| stats.duplicates_dropped)),
         ("gaps repaired by clients", total(|stats| stats.gaps_repaired)),
+        ("ticks compared", count(&counts.ticks)),
         ("reconnects", total(|stats| stats.reconnects)),
         ("sockets cut", count(&counts.cuts)),
         ("apps restarted", count(&counts.restarts)),
@@ -221,6 +224,7 @@ fn wrong(counts: &Counts, wanted: u64) -> Vec<(&'static str, u64)> {
         ("shown twice", count(&counts.shown_twice)),
         ("refused for good", count(&counts.refused)),
         ("wrong unread", count(&counts.wrong_unread)),
+        ("ticks that are not the marks", count(&counts.wrong_ticks)),
         ("views that differ from the log", count(&counts.wrong_views)),
         ("deleted, and found afterwards", count(&counts.not_deleted)),
         ("data of another message, or none", count(&counts.other_data)),

@@ -10,8 +10,8 @@ use std::time::Duration;
 use fastrand::Rng;
 use futures_util::FutureExt;
 use pigeonhole_client::{
-    Client, ClientMsgId, Config, Conversation, ConversationId, Draft, Event, Events, Message, Seq, Stats, Target,
-    Timeline, Timing, UserId,
+    Client, ClientMsgId, Config, Conversation, ConversationId, Draft, Event, Events, Member, Message, ReceiptKind, Seq,
+    Side, Stats, Target, Timeline, Timing, UserId,
 };
 use pigeonhole_store::Store;
 use testkit::{Network, PATIENCE, TestServer};
@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::changes::{CHANGE_ONE_IN, Said, has_other_data, is_number, is_numbered, text};
-use crate::groups::{Groups, joins};
+use crate::groups::{Groups, joins, number};
 use crate::media::Folder;
 use crate::phones;
 
@@ -60,6 +60,9 @@ pub(crate) struct Counts {
     pub(crate) silent: AtomicU64,
     pub(crate) other_data: AtomicU64,
     pub(crate) renames: AtomicU64,
+    /// Ticks that were compared, and those that differ from the mark of the other user.
+    pub(crate) ticks: AtomicU64,
+    pub(crate) wrong_ticks: AtomicU64,
     pub(crate) cuts: AtomicU64,
     pub(crate) restarts: AtomicU64,
     /// Requests in groups, and those of them that changed members or rules.
@@ -106,6 +109,8 @@ pub(crate) struct User {
     pub(crate) folder: Arc<Folder>,
     pub(crate) under_way: usize,
     pub(crate) conversations: BTreeMap<ConversationId, Shown>,
+    /// The read marks of others that came as events.
+    ticks: BTreeMap<(ConversationId, UserId), Seq>,
     pub(crate) app: App,
     /// For what was deleted.
     pub(crate) looking: JoinSet<()>,
@@ -161,6 +166,7 @@ impl User {
             folder: Arc::clone(folder),
             under_way: 0,
             conversations: BTreeMap::new(),
+            ticks: BTreeMap::new(),
             app,
             looking: JoinSet::new(),
             everybody,
@@ -204,6 +210,11 @@ impl User {
                 }
                 Event::Failed { queued, error } => {
                     self.refused(&queued, &error);
+                    continue;
+                }
+                Event::Receipt { kind: ReceiptKind::Read, receipt } => {
+                    let tick = self.ticks.entry((receipt.conversation_id, receipt.user_id)).or_default();
+                    *tick = receipt.seq.max(*tick);
                     continue;
                 }
                 _ => continue,
@@ -342,6 +353,37 @@ impl User {
         } else {
             self.counts.received_from(&message.sender_id).fetch_sub(1, Relaxed);
         }
+    }
+
+    /// Compares the ticks of each conversation of two users with the other user's marks. An event can be lost, but never
+    /// comes before its mark. `history` has all marks.
+    pub(crate) async fn check_ticks(&self) {
+        for id in self.conversations.keys().filter(|id| !id.is_group()) {
+            let same = async {
+                while !self.ticks_are_marks(id).await {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            };
+            if timeout(PATIENCE, same).await.is_err() {
+                println!("{} in {id}: the ticks are not the marks", self.name);
+                self.counts.wrong_ticks.fetch_add(1, Relaxed);
+            }
+        }
+    }
+
+    async fn ticks_are_marks(&self, id: &ConversationId) -> bool {
+        let page = self.app.client.history(id, Side::Newest, 1).await.expect("it is there");
+        // A service reads nothing.
+        let is_other = |member: &&Member| member.user_id != *self.name && !member.user_id.is_service();
+        page.members.iter().filter(is_other).all(|member| {
+            let rows = self.server.rows("InboxTable", member.user_id.as_str());
+            let row = rows.iter().find(|row| row["conversation_id"] == id.as_str());
+            let mark = |name| row.and_then(|row| number(row, name)).unwrap_or_default();
+            let tick = self.ticks.get(&(id.clone(), member.user_id.clone())).copied().unwrap_or_default();
+            self.counts.ticks.fetch_add(1, Relaxed);
+            (member.delivered_seq.value(), member.read_seq.value()) == (mark("delivered_seq"), mark("read_seq"))
+                && tick <= member.read_seq
+        })
     }
 
     /// Reads each conversation up to some message, and compares every badge with what was shown.
