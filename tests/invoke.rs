@@ -109,13 +109,13 @@ async fn each_event_is_answered_under_lambdas_own_runtime() {
 
     assert_eq!(
         left.into_inner(),
-        ["admin", "authorize", "authorize_http", "backend", "fanout", "http", "ingest", "notify", "publish"]
+        ["admin", "authorize", "authorize_http", "backend", "fanout", "http", "ingest", "jobs", "notify", "publish"]
             .map(str::to_owned)
             .into()
     );
     let connections = invoke(&server, &template, "admin").await;
     assert!(connections["result"]["connections"].is_array(), "{connections}");
-    for batch in ["fanout", "ingest", "notify", "publish"] {
+    for batch in ["fanout", "ingest", "jobs", "notify", "publish"] {
         assert_eq!(invoke(&server, &template, batch).await, json!({"batchItemFailures": []}), "{batch}");
     }
     // Its token's signature is made up.

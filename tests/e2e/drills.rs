@@ -598,6 +598,34 @@ async fn notify_behind() {
 
 #[tokio::test]
 #[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
+async fn jobs_failed() {
+    let mut drill = Drill::start().await;
+    let server = Arc::clone(&drill.server);
+    drill.alice.send("dave", "m1", "hi").await;
+    // The bar can't be written.
+    drill.break_calls(|function, call| {
+        let bars = function == "JobsFunction" && call.is_about("ConnectionsTable", " suspension");
+        bars.then_some(Fault::Status(400))
+    });
+    let begun = drill.admin(json!({"op": "erase", "user_id": "dave"})).await;
+    let job = begun["job_id"].clone();
+    server.jobs_done().await;
+    assert_eq!(drill.admin(json!({"op": "job", "job_id": job})).await["state"], "failed");
+    assert_eq!(server.local().queue("JobsFailures").unwrap().messages()[0].0, json!({"job_id": job}).to_string());
+    drill.periods(1).await;
+    drill.repair_calls();
+
+    // "After the repair, the job goes on."
+    drill.admin(json!({"op": "job", "job_id": job, "again": true})).await;
+    server.jobs_done().await;
+    assert_eq!(drill.admin(json!({"op": "job", "job_id": job})).await["state"], "done");
+    server.local().queue("JobsFailures").unwrap().purge();
+    drill.all_is_well(3).await;
+    drill.assert_rang(&[("jobs-failed", ".!...")]);
+}
+
+#[tokio::test]
+#[ignore = "wants the tools, which `just tools` installs; `just drills` runs it"]
 async fn events_given_up() {
     let mut drill = Drill::start_with(TestServer::publishing).await;
     let server = Arc::clone(&drill.server);

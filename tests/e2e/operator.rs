@@ -30,6 +30,28 @@ async fn who_is_suspended_is_out_and_comes_back() {
 
 #[tokio::test]
 #[cfg_attr(feature = "deployed", ignore = "asks the local server for the way to the function")]
+async fn an_erased_user_is_out_and_the_peer_hears_of_it() {
+    let server = TestServer::open().await;
+    let (mut alice, mut bob) = (server.phone("alice").await, server.phone("bob").await);
+    let conversation = alice.send("bob", "m1", "hi").await["conversation_id"].take();
+    bob.event("messages.new").await;
+    let begun = admin(&server, json!({"op": "erase", "user_id": "alice"})).await["result"].take();
+    assert_eq!(alice.closed().await, Some(CloseCode::Normal));
+    assert_eq!(server.connect(&server.token("alice")).await.err().map(|refused| refused.0), Some(403));
+    let erased = bob.event("messages.new").await["messages"][0].take();
+    assert_eq!(
+        (&erased["kind"], &erased["user_id"], &erased["seqs"]),
+        (&json!("erased"), &begun["erased_id"], &json!([[1, 1]]))
+    );
+    let history = bob.ok(json!({"action": "history", "conversation_id": conversation})).await["messages"].take();
+    assert_eq!((&history[0]["body"], &history[0]["deleted_by"]), (&json!(""), &json!("@erased")));
+    server.jobs_done().await;
+    let job = admin(&server, json!({"op": "job", "job_id": begun["job_id"]})).await;
+    assert_eq!(job["result"]["state"], "done");
+}
+
+#[tokio::test]
+#[cfg_attr(feature = "deployed", ignore = "asks the local server for the way to the function")]
 async fn a_kick_closes_and_a_look_shows() {
     let server = TestServer::open().await;
     let mut bob = server.phone("bob").await;

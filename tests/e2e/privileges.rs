@@ -22,7 +22,7 @@ use crate::sealed::birth;
 type Privilege = (String, String, String);
 
 /// What Lambda's poller asks for in the function's name.
-const OF_POLLER: [(&str, &str, &str); 26] = [
+const OF_POLLER: [(&str, &str, &str); 30] = [
     ("NotifyFunction", "dynamodb:ListStreams", "*"),
     ("NotifyFunction", "dynamodb:DescribeStream", "InboxTable.StreamArn"),
     ("NotifyFunction", "dynamodb:GetShardIterator", "InboxTable.StreamArn"),
@@ -37,6 +37,10 @@ const OF_POLLER: [(&str, &str, &str); 26] = [
     ("IngestFunction", "sqs:ReceiveMessage", "BackendQueue"),
     ("IngestFunction", "sqs:DeleteMessage", "BackendQueue"),
     ("IngestFunction", "sqs:GetQueueAttributes", "BackendQueue"),
+    ("JobsFunction", "dynamodb:ListStreams", "*"),
+    ("JobsFunction", "dynamodb:DescribeStream", "AuditTable.StreamArn"),
+    ("JobsFunction", "dynamodb:GetShardIterator", "AuditTable.StreamArn"),
+    ("JobsFunction", "dynamodb:GetRecords", "AuditTable.StreamArn"),
     ("MediaFunction", "dynamodb:ListStreams", "*"),
     ("MediaFunction", "dynamodb:DescribeStream", "MediaTable.StreamArn"),
     ("MediaFunction", "dynamodb:GetShardIterator", "MediaTable.StreamArn"),
@@ -108,6 +112,7 @@ async fn the_functions_may_do_what_they_do_and_nothing_else() {
     seal(&server).await;
     operate(&server).await;
     serve(&server).await;
+    erase(&server).await;
     server.until_connections("alice", 0).await;
 
     let (mut asked, allowed) = (asked.lock().unwrap().clone(), allowed());
@@ -570,6 +575,56 @@ async fn operate(server: &TestServer) {
     repair(server).await;
 }
 
+/// Erases a user who has something in each table.
+async fn erase(server: &TestServer) {
+    let (mut eve, lee) = (server.device("eve", "pixel").await, server.phone("lee").await);
+    for (_, _, platform) in APPLICATIONS {
+        let mut phone = server.device("eve", platform).await;
+        phone.ok(json!({"action": "device", "platform": platform, "token": format!("eve-{platform}")})).await;
+        phone.leave().await;
+    }
+    eve.ok(publication("pixel", &["a", "b"])).await;
+    eve.send("eve", "note", "hi").await;
+    eve.send("lee", "m1", "hi").await;
+    let create = json!({"action": "create", "kind": "channel", "client_msg_id": "c", "title": "News", "members": []});
+    let channel = eve.ok(create).await["conversation_id"].take();
+    eve.ok(about(&channel, "watch", "", &json!({}))).await;
+    admin(server, &json!({"op": "hold", "user_id": "lee", "on": true})).await;
+    admin(server, &json!({"op": "hold", "user_id": "lee", "on": false})).await;
+    let mut begun = admin(server, &json!({"op": "erase", "user_id": "eve"})).await["result"].take();
+    eve.closed().await;
+    server.store_ended_connection("eve").await;
+    server.jobs_done().await;
+    admin(server, &json!({"op": "erase_again", "since": "2020-01-01T00:00:00Z"})).await;
+    server.jobs_done().await;
+    let mut job = json!({"op": "job", "job_id": begun["job_id"].take()});
+    assert_eq!(admin(server, &job).await["result"]["state"], "done");
+    fail_and_go_on(server, &mut job).await;
+    lee.leave().await;
+}
+
+/// A job that can't be read: the function gives it up, and an operator has it go on.
+async fn fail_and_go_on(server: &TestServer, job: &mut Value) {
+    let text = |value: &str| AttributeValue::S(value.to_owned());
+    let key = format!("job {}", job["job_id"].as_str().unwrap());
+    let set = |cursor: AttributeValue, state: &str| {
+        let update = server.tables().update_item().table_name("AuditTable").key("conversation_id", text(&key));
+        update
+            .key("seq_version", text("state"))
+            .update_expression("SET #cursor = :cursor, #state = :state")
+            .expression_attribute_names("#cursor", "cursor")
+            .expression_attribute_names("#state", "state")
+            .expression_attribute_values(":cursor", cursor)
+            .expression_attribute_values(":state", text(state))
+    };
+    set(AttributeValue::Bool(true), "running").send().await.unwrap();
+    server.jobs_done().await;
+    set(text(""), "failed").send().await.unwrap();
+    job["again"] = json!(true);
+    assert_eq!(admin(server, job).await["result"]["state"], "queued");
+    server.jobs_done().await;
+}
+
 /// Sends every request of a team's own server, to the queue and to the function.
 async fn serve(server: &TestServer) {
     let mut bob = server.phone("bob").await;
@@ -679,8 +734,8 @@ fn privileges(function: &str, call: &AwsCall) -> Vec<Privilege> {
     };
     let resource = |body: &Value| {
         let table = body["TableName"].as_str().unwrap_or_default();
-        if table == "AuditTable" {
-            return format!("{table} of {}", audited(body));
+        if table == "AuditTable" && function != "JobsFunction" {
+            return format!("{table} of {}", audited(function, body));
         }
         let key = body["Key"]["conversation_id"]["S"].as_str().unwrap_or_default();
         // The others may write heads, too.
@@ -736,13 +791,16 @@ fn privileges(function: &str, call: &AwsCall) -> Vec<Privilege> {
     }
 }
 
-/// Returns the partition keys among which the call's is: those of conversations, or of reports.
-fn audited(body: &Value) -> &'static str {
+/// Returns the partition keys among which the call's is: those of conversations, of reports, or of jobs.
+fn audited(function: &str, body: &Value) -> &'static str {
     let keys = [&body["Key"]["conversation_id"], &body["Item"]["conversation_id"]];
-    let of_query = &body["ExpressionAttributeValues"][":reports"];
-    let key = keys.into_iter().chain([of_query]).find_map(|value| value["S"].as_str()).unwrap();
+    let of_query = [":reports", ":ledger", ":holds"].map(|name| &body["ExpressionAttributeValues"][name]);
+    let key = keys.into_iter().chain(of_query).find_map(|value| value["S"].as_str()).unwrap();
     match key.split(' ').next() {
         Some("reports") => "reports *",
+        Some("job" | "jobs" | "ledger" | "holds" | "lease") if function == "AdminFunction" => {
+            "job *, ledger, holds, jobs, lease *"
+        }
         Some("job") => "job *",
         _ => "dm_*, gr_*, ch_*",
     }

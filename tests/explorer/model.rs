@@ -32,6 +32,9 @@ const PICTURE_SHA256: &str = "j0NDRmSPa5bfid2pAcUXaxCm2Dlh3TwayItZstwyeqQ=";
 /// The filter's text for [`REWRITTEN`].
 const HIDDEN: &str = "•••";
 
+/// More runs than any erasure takes.
+const ERASE_RUNS_MAX: usize = 40;
+
 /// More pages than any scenario fills.
 const PAGES_MAX: usize = 8;
 
@@ -116,6 +119,13 @@ fn filter() -> Filter {
             })
         })
     })
+}
+
+/// Returns rows as plain JSON, in the order of their seqs.
+fn plain_rows(rows: &[Value]) -> Vec<Value> {
+    let mut rows: Vec<Value> = rows.iter().map(plain_item).collect();
+    rows.sort_by_key(|row| row["seq"].as_u64());
+    rows
 }
 
 impl ChatModel {
@@ -203,6 +213,10 @@ impl Model for ChatModel {
     }
 
     fn after(&self, passed: &Passed) -> Result<(), String> {
+        // Rows that go one after another do not agree in between. The end decides.
+        if self.0.scenario.erases() {
+            return Ok(());
+        }
         match &passed.call {
             Some(call)
                 if call.is_stale_read()
@@ -225,6 +239,9 @@ impl Model for ChatModel {
     }
 
     async fn end(&self, faults: &[Step]) -> Result<(), String> {
+        if self.0.scenario.erases() {
+            return self.0.nothing_is_left_of_the_erased().await;
+        }
         self.0.unbroken()?;
         self.0.ask_again().await?;
         self.0.keys_are_handed_out_once()?;
@@ -382,6 +399,7 @@ impl Inner {
             Doing::Notify(_) => self.hand_on(n).await,
             Doing::Hear => self.hand_on_entries(n).await,
             Doing::Suspend(user) => self.suspend(n, user).await,
+            Doing::Erase(user) => self.erase(n, user).await,
             Doing::Fill(user) => self.fill(user),
             Doing::Ask(user) => self.ask(n, user, &json!({ "action": "ping" })).await.is_some(),
             Doing::Kick(user) => self.operate(n, &json!({ "op": "kick", "user_id": user })).await,
@@ -943,6 +961,69 @@ impl Inner {
         self.operate(n, &json!({ "op": "suspend", "user_id": user, "until": until })).await
     }
 
+    /// Erases a user. Each save of the job is the next record of the stream, which comes until the job has ended.
+    async fn erase(&self, n: usize, user: &str) -> bool {
+        let Some(begun) = self.operated(n, &json!({ "op": "erase", "user_id": user })).await else { return false };
+        let job = format!("job {}", begun["job_id"].as_str().unwrap());
+        for number in 0..ERASE_RUNS_MAX {
+            let rows = self.gate.with_cloud(|cloud| cloud.rows());
+            let is_it = |row: &&Value| row["conversation_id"]["S"] == job.as_str();
+            let row = rows["AuditTable"].iter().find(is_it).expect("the job has a row");
+            if !["queued", "running"].contains(&row["state"]["S"].as_str().unwrap()) {
+                return row["state"]["S"] == "done";
+            }
+            let keys = json!({"conversation_id": {"S": job}, "seq_version": {"S": "state"}});
+            let change = json!({"Keys": keys, "SequenceNumber": number.to_string()});
+            let record = json!({"eventName": "MODIFY", "dynamodb": change});
+            self.functions(n).jobs(json!({ "Records": [record] })).await;
+        }
+        false
+    }
+
+    /// Repeats each erasure, as the stream does. Checks that no row has the users' ids or what they wrote, and that the rows
+    /// of the others agree with the log.
+    async fn nothing_is_left_of_the_erased(&self) -> Result<(), String> {
+        let erased = self.scenario.at_once.iter().filter_map(|doing| match doing {
+            Doing::Erase(user) => Some(*user),
+            _ => None,
+        });
+        for user in erased.clone() {
+            ensure!(self.erase(0, user).await, "the erasure of {user} does not end");
+        }
+        let rows = self.gate.with_cloud(|cloud| cloud.rows());
+        let is_kept = |row: &Value| {
+            let partition = row["conversation_id"]["S"].as_str().unwrap_or_default();
+            partition == "ledger" || partition.starts_with("job ") || row["connection_id"]["S"] == " suspension"
+        };
+        for (table, row) in rows.iter().flat_map(|(table, rows)| rows.iter().map(move |row| (table, row))) {
+            for user in erased.clone() {
+                let named = row.to_string().contains(&format!("\"{user}"));
+                ensure!(!named || is_kept(row), "{user} is left in {table}: {row}");
+            }
+        }
+        let log = plain_rows(&rows["MessagesTable"]);
+        for (place, row) in log.iter().enumerate() {
+            ensure!(number(row, "seq") == place as u64 + 1, "the log has a hole before {row}");
+            let is_theirs = string(row, "sender_id").starts_with("@gone-");
+            ensure!(!is_theirs || string(row, "body").is_empty(), "a text is left: {row}");
+        }
+        for row in plain_rows(&rows["InboxTable"]).iter().filter(|row| row.get("last_seq").is_some()) {
+            ensure!(number(row, "last_seq") == log.len() as u64, "the row is not at the end of the log: {row}");
+            let (user, read) = (string(row, "user_id"), number(row, "read_seq"));
+            let is_unread = |entry: &&Value| {
+                string(entry, "kind") == "text"
+                    && string(entry, "sender_id") != user
+                    && entry.get("deleted_at").is_none()
+                    && number(entry, "seq") > read
+            };
+            let unread = log.iter().filter(is_unread).count() as u64;
+            ensure!(number(row, "unread") == unread, "{unread} are unread: {row}");
+            let is_theirs = string(row, "last_sender_id").starts_with("@gone-");
+            ensure!(!is_theirs || string(row, "last_preview").is_empty(), "a preview is left: {row}");
+        }
+        Ok(())
+    }
+
     fn fill(&self, user: &str) -> bool {
         let row = json!({
             "user_id": { "S": user }, "connection_id": { "S": " samples" }, "api": { "S": " samples" },
@@ -970,6 +1051,7 @@ impl Inner {
     fn may_refuse(&self) -> bool {
         let mut at_once = self.scenario.at_once.iter();
         self.scenario.floods().is_some()
+            || self.scenario.erases()
             || at_once.any(|doing| {
                 matches!(doing, Doing::Block(..) | Doing::Unblock(..) | Doing::Suspend(_) | Doing::Manage { .. })
             })

@@ -61,9 +61,20 @@ fn every_action_has_a_route_that_answers_and_every_route_an_event() {
         assert_eq!(function, served_by, "{key}");
     }
     let events: BTreeSet<String> = routes.iter().map(|key| format!("{}.json", key.trim_start_matches('$'))).collect();
-    let others =
-        ["admin", "authorize", "authorize_http", "backend", "env", "fanout", "http", "ingest", "notify", "publish"]
-            .map(|file| format!("{file}.json"));
+    let others = [
+        "admin",
+        "authorize",
+        "authorize_http",
+        "backend",
+        "env",
+        "fanout",
+        "http",
+        "ingest",
+        "jobs",
+        "notify",
+        "publish",
+    ]
+    .map(|file| format!("{file}.json"));
     assert_eq!(names("events"), events.into_iter().chain(others).collect());
 }
 
@@ -301,7 +312,7 @@ fn every_alarm_is_on_the_dashboard_and_explained() {
         assert!(docs.contains(&format!("\n### `{name}`\n")), "docs/runbook.md has no section for {name}");
         alarms += 1;
     }
-    assert_eq!(alarms, 33);
+    assert_eq!(alarms, 34);
 }
 
 /// The variables that a function reads beside those of all.
@@ -341,6 +352,7 @@ fn variables_of(binary: &str) -> &'static [&'static str] {
         "admin" => &["CONNECTIONS_ENDPOINT", "AUDIT_DAYS", "GROUP_MEMBERS_MAX", "PROFILES", "EVENTS_TO"],
         "backend" => &["CONNECTIONS_ENDPOINT", "GROUP_MEMBERS_MAX", "PROFILES"],
         "publish" => &["EVENTS_TO", "EVENTS_CONTENT"],
+        "jobs" => &["CONNECTIONS_ENDPOINT", "BACKUP_DAYS", "REPORT_DAYS", "SETTLING_SECONDS", "FAILURES_URL"],
         "send" => &[
             "CONNECTIONS_ENDPOINT",
             "SEND_RATE",

@@ -33,6 +33,16 @@ fn last_words(function: &Function, environment: &BTreeMap<String, String>) -> St
     String::from_utf8(started.stderr).unwrap()
 }
 
+const OF_JOBS: [&str; 7] = [
+    "API_ID",
+    "CONNECTIONS_ENDPOINT",
+    "CONNECTIONS_PER_USER_MAX",
+    "FAILURES_URL",
+    "SETTLING_SECONDS",
+    "BACKUP_DAYS",
+    "REPORT_DAYS",
+];
+
 #[test]
 fn without_a_variable_that_it_needs() {
     let tables =
@@ -50,6 +60,7 @@ fn without_a_variable_that_it_needs() {
                 let own = ["API_ID", "PUSH_GRACE_SECONDS", "FAILURES_URL", "CONNECTIONS_PER_USER_MAX", "PROFILES"];
                 [&tables[..], &own].concat()
             }
+            "jobs" => [&tables[..], &OF_JOBS].concat(),
             "publish" => {
                 let own = ["API_ID", "CONNECTIONS_PER_USER_MAX", "EVENTS_TO", "EVENTS_CONTENT"];
                 [&tables[..], &own, &["AWS_ENDPOINT_URL_SQS"]].concat()
@@ -127,6 +138,7 @@ fn with_a_variable_that_makes_no_sense() {
         ("NotifyFunction", "PUSH_GRACE_SECONDS", "soon"),
         ("PublishFunction", "EVENTS_TO", "arn:aws:sns:us-east-1:000000000000:topic"),
         ("PublishFunction", "EVENTS_CONTENT", "some"),
+        ("JobsFunction", "SETTLING_SECONDS", "soon"),
     ] {
         let function = &template.functions[function];
         let mut environment = environment(function);

@@ -51,6 +51,7 @@ PACKAGES = [
     "inbox",
     "device",
     "keys",
+    "jobs",
     "notify",
     "publish",
     "group",

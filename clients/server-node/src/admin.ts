@@ -19,10 +19,22 @@ export interface Operations {
   reports: [{ month: string; cursor?: string }, { reports: Report[]; next_cursor: string | null }];
   report_close: [{ month: string; report_id: string; outcome: string }, Nothing];
   replay: [{ conversation_id: string; from_seq: number; to_seq: number }, { events: number }];
+  erase: [{ user_id: string; reason?: string }, { job_id: string; erased_id: string }];
+  erase_again: [{ since: string }, { jobs: number }];
+  hold: [{ user_id?: string; conversation_id?: string; on: boolean }, Nothing];
+  job: [{ job_id: string; again?: boolean }, Job];
   repair: [{ conversation_id?: string; since?: string; behind?: string; log?: unknown }, Record<string, unknown>];
 }
 
 type Nothing = Record<string, never>;
+
+export interface Job {
+  op: string;
+  state: "queued" | "running" | "done" | "failed";
+  counts: Record<string, number>;
+  /** When no backup has the data any more. */
+  complete_at?: string;
+}
 
 export interface Connection {
   connection_id: string;

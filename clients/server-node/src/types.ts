@@ -180,7 +180,7 @@ export interface Message {
   epoch?: number;
   /** With this digest of a sealed message, 32 bytes, a member can prove what its sender wrote. */
   frank?: string;
-  /** `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `pin`, `system`, `sealed`, `commit`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know. */
+  /** `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `pin`, `system`, `sealed`, `commit`, `erased`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know. */
   kind: string;
   /** The image, file or voice note of a message that is not deleted. A sealed message has only its id and length. */
   media?: Attached;
@@ -202,6 +202,8 @@ export interface Message {
   sent_at: Timestamp;
   /** A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first. */
   seq: number;
+  /** Erasures only: the entries of that user, as ranges from the first to the last of each. Perhaps none. */
+  seqs?: (number[])[];
   /** A sealed entry that does not count: no unread message, no push, no last message. A commit is always silent. */
   silent?: boolean;
   /** The event of a system entry. */
@@ -210,6 +212,8 @@ export interface Message {
   target_seq?: number;
   /** The tree of the epoch that a commit begins, if the commit has a welcome. */
   tree?: Carried;
+  /** Erasures only: the id that the erased user has from now on. No request can name it. */
+  user_id?: UserId;
   /** The version of the text, from 2 on. An edit has the version of its target. */
   version?: number;
   /** The welcome of the devices that a commit adds. */

@@ -1547,7 +1547,7 @@ export interface Message {
    */
   frank?: string;
   /**
-   * `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `pin`, `system`, `sealed`, `commit`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know.
+   * `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `pin`, `system`, `sealed`, `commit`, `erased`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know.
    */
   kind: string;
   /**
@@ -1595,6 +1595,12 @@ export interface Message {
    */
   seq: number;
   /**
+   * Erasures only: the entries of that user, as ranges from the first to the last of each. Perhaps none.
+   *
+   * @maxItems 100
+   */
+  seqs?: number[][];
+  /**
    * A sealed entry that does not count: no unread message, no push, no last message. A commit is always silent.
    */
   silent?: boolean;
@@ -1610,6 +1616,10 @@ export interface Message {
    * The tree of the epoch that a commit begins, if the commit has a welcome.
    */
   tree?: Carried;
+  /**
+   * Erasures only: the id that the erased user has from now on. No request can name it.
+   */
+  user_id?: UserId;
   /**
    * The version of the text, from 2 on. An edit has the version of its target.
    */
@@ -3262,7 +3272,7 @@ export function isMembersResult(value: unknown): value is MembersResult {
 export function isMessage(value: unknown): value is Message {
   return isObject(value) &&
     has(value, isText, "body", "conversation_id", "kind", "message_id", "sender_id") &&
-    mayHave(value, isText, "client_msg_id", "deleted_by", "emoji", "emoji_before", "frank") &&
+    mayHave(value, isText, "client_msg_id", "deleted_by", "emoji", "emoji_before", "frank", "user_id") &&
     mayHave(value, isData, "data") &&
     mayHave(value, isTimestamp, "deleted_at", "edited_at") &&
     mayHave(value, isInteger, "epoch", "reactions_seq", "reply_to", "target_seq", "version") &&
@@ -3271,6 +3281,7 @@ export function isMessage(value: unknown): value is Message {
     mayHave(value, listOf(isReaction), "reactions") &&
     has(value, isTimestamp, "sent_at") &&
     has(value, isInteger, "seq") &&
+    mayHave(value, listOf(listOf(isInteger)), "seqs") &&
     mayHave(value, isSystem, "system") &&
     (value.commit === undefined || (isText(value.commit) || isObject(value.commit))) &&
     (value.media === undefined || (isMedia(value.media) || isSealedMedia(value.media))) &&

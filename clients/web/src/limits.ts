@@ -22,6 +22,7 @@ export const DURATION_MS_MAX = 86400000;
 export const EDITS_MAX = 20;
 export const EMOJI_BYTES_MAX = 44;
 export const EPOCH_MAX = 9007199254740991;
+export const ERASED_RANGES_MAX = 100;
 export const FILE_NAME_BYTES_MAX = 255;
 export const FRAME_BYTES_MAX = 32768;
 export const FRANK_BYTES = 32;

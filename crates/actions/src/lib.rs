@@ -27,11 +27,12 @@ mod texts;
 
 use deliver::{Delivered, Fanout};
 use domain::{
-    Change, ConnectionId, Content, Draft, Entry, Failure, GroupChange, Head, Membership, NewCommit, Origin, Sight,
-    sealed_bytes,
+    Change, ConnectionId, Content, Draft, Entry, ErasedBody, Failure, GroupChange, Head, Membership, NewCommit, Origin,
+    Sight, sealed_bytes,
 };
-use store::connections::Connection;
-use store::{Store, WarmTable, heads, roster};
+use futures_util::future::try_join_all;
+use store::connections::{self, Connection, Freshness};
+use store::{Store, WarmTable, heads, roster, watchers};
 use wire::{
     Attached, Bytes, ClientMsgId, CommitRequest, ConversationId, ConversationKind, DeviceId, Kind, LeaveRequest,
     ProfileChange, ProfileResult, ProfilesRequest, ProfilesResult, ReadResult, Refusal, Rekeyed, ReportRequest,
@@ -252,6 +253,52 @@ impl Actions {
         let writer = Writer { user: &UserId::service_default(), origin: None };
         let wanted = Wanted { conversation_id, target, client_msg_id, change: Change::Delete };
         self.change(writer, wanted, conflicts).await
+    }
+
+    /// Appends the entry about an erased user to a direct conversation with `peer`. `key` names the entry: a repetition
+    /// appends none, and returns `None`.
+    ///
+    /// # Errors
+    /// `gone`: the peer has no row. Or a service that failed.
+    pub async fn append_erased(
+        &self,
+        conversation: &ConversationId,
+        members: (&UserId, &UserId),
+        erased: ErasedBody,
+        key: &str,
+    ) -> Result<Option<Appended>, Failure> {
+        let key = ClientMsgId::parse(&format!("{}{key}", ClientMsgId::OPERATOR_PREFIX));
+        let key = key.map_err(|invalid| Failure::Unavailable(invalid.into()))?;
+        direct::append_erased(self, conversation, members, (erased, key)).await
+    }
+
+    /// Closes all sockets of a user. Frames sent meanwhile may still be processed. Returns the
+    /// number of sockets.
+    ///
+    /// # Errors
+    /// A socket that was not closed, or a service that failed.
+    pub async fn disconnect(&self, user: &UserId) -> Result<usize, Failure> {
+        let now = self.now();
+        let listed = connections::list(&self.store, user, now, Freshness::Strong).await?;
+        let all: Vec<_> = listed.open.into_iter().map(|open| open.connection).chain(listed.ended).collect();
+        let closed = self.fanout.close_all(now, user, &all).await.len();
+        if closed < all.len() {
+            return Err(Failure::Unavailable(format!("{closed} of {} connections were closed", all.len()).into()));
+        }
+        Ok(closed)
+    }
+
+    /// Ends the subscriptions of a user to channels, also where a socket can't be closed.
+    ///
+    /// # Errors
+    /// A service that failed.
+    pub async fn unwatch_all(&self, user: &UserId) -> Result<(), Failure> {
+        let watched = connections::watched(&self.store, user).await?;
+        let removes = watched.iter().flat_map(|(connection, channels)| {
+            channels.iter().map(|channel| watchers::remove(&self.store, channel, connection))
+        });
+        try_join_all(removes).await?;
+        Ok(())
     }
 
     /// Changes a group or a channel, or creates it. Counts in `conflicts` how often another writer was faster.

@@ -73,7 +73,11 @@ impl SendLimits {
     pub(crate) fn check_features(&self, content: &Content) -> Result<(), Refusal> {
         let (media, frank) = match content {
             Content::Sealed { media, frank, .. } => (media, frank),
-            Content::Message { .. } | Content::Commit(_) | Content::Change { .. } | Content::Group(_) => return Ok(()),
+            Content::Message { .. }
+            | Content::Commit(_)
+            | Content::Change { .. }
+            | Content::Group(_)
+            | Content::Erased(_) => return Ok(()),
         };
         let is_on = self.encryption.is_on();
         let has_reports = is_on && self.sealed_reports;

@@ -112,6 +112,9 @@ async fn set_blocked(actions: &Actions, user: &UserId, peer: &UserId, blocked: b
     let Actions { store, limits, .. } = actions;
     let conversation = &direct_conversation_id(user, peer);
     let was = settings::relation(store, user, conversation).await?;
+    if was.is_gone {
+        return Err(Refusal::Forbidden.into());
+    }
     if was.is_set(blocked) {
         return Ok(Set::Done);
     }

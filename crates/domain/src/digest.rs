@@ -21,6 +21,10 @@ impl Draft {
                 return hex(Sha256::new().chain_update(about).chain_update(body.as_slice()).finalize());
             }
             Content::Commit(commit) => return commit_digest(commit),
+            Content::Erased(erased) => {
+                let digest = Sha256::new().chain_update("erased ").chain_update(erased.user.as_str());
+                return hex(digest.finalize());
+            }
             Content::Group(change) => {
                 let digest = Sha256::new().chain_update(group_change_text(change));
                 // No name and no title has a line end.

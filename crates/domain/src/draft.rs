@@ -5,6 +5,8 @@ use wire::{
     MediaId, MutedUntil, Rings, Role, SERVICE_DEFAULT, SealedMedia, Seq, Title, UserId,
 };
 
+use crate::erased::ErasedBody;
+
 /// An entry that a sender wants to store. A draft has no `seq` yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
@@ -47,6 +49,8 @@ pub enum Content {
     Change { target: Seq, change: Change },
     /// A change of a group. A system entry has its outcome.
     Group(GroupChange),
+    /// A silent entry of the system, about a user who was erased.
+    Erased(Box<ErasedBody>),
 }
 
 /// A commit before it has its place.
@@ -139,6 +143,7 @@ impl Content {
             Self::Commit(_) => &Kind::Commit,
             Self::Change { change, .. } => change.kind(),
             Self::Group(_) => &Kind::System,
+            Self::Erased(_) => &Kind::Erased,
         }
     }
 
@@ -146,7 +151,7 @@ impl Content {
     pub fn attached(&self) -> Vec<Attached> {
         match self {
             Self::Message { media, .. } | Self::Sealed { media, .. } => media.as_deref().cloned().into_iter().collect(),
-            Self::Commit(_) | Self::Change { .. } | Self::Group(_) => {
+            Self::Commit(_) | Self::Change { .. } | Self::Group(_) | Self::Erased(_) => {
                 self.commit().map(NewCommit::files).unwrap_or_default()
             }
         }
@@ -158,7 +163,7 @@ impl Content {
         match self {
             Self::Message { data, .. } => data.as_ref().map(Data::to_text),
             Self::Change { change: Change::Edit { data, .. }, .. } => data.as_ref().map(text),
-            Self::Sealed { .. } | Self::Commit(_) | Self::Change { .. } | Self::Group(_) => None,
+            Self::Sealed { .. } | Self::Commit(_) | Self::Change { .. } | Self::Group(_) | Self::Erased(_) => None,
         }
     }
 
@@ -177,7 +182,8 @@ impl Content {
             )
             | Self::Message { .. }
             | Self::Sealed { .. }
-            | Self::Change { .. } => None,
+            | Self::Change { .. }
+            | Self::Erased(_) => None,
         }
     }
 
@@ -186,7 +192,7 @@ impl Content {
         match self {
             Self::Commit(commit) => Some(commit),
             Self::Group(change) => change.keys(),
-            Self::Message { .. } | Self::Sealed { .. } | Self::Change { .. } => None,
+            Self::Message { .. } | Self::Sealed { .. } | Self::Change { .. } | Self::Erased(_) => None,
         }
     }
 
@@ -195,7 +201,7 @@ impl Content {
         match self {
             Self::Message { kind, .. } => kind.counts(),
             Self::Sealed { silent, .. } => !silent,
-            Self::Commit(_) | Self::Change { .. } | Self::Group(_) => false,
+            Self::Commit(_) | Self::Change { .. } | Self::Group(_) | Self::Erased(_) => false,
         }
     }
 }
@@ -245,8 +251,8 @@ impl Draft {
 
     /// Whether an operator wants that, who need not be a member.
     pub fn is_by_operator(&self) -> bool {
-        let deletes = matches!(self.content, Content::Change { change: Change::Delete, .. });
-        deletes && self.sender_id == SERVICE_DEFAULT
+        let is_theirs = matches!(self.content, Content::Change { change: Change::Delete, .. } | Content::Erased(_));
+        is_theirs && self.sender_id == SERVICE_DEFAULT
     }
 }
 

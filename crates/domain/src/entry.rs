@@ -11,6 +11,7 @@ use wire::{
 };
 
 use crate::draft::{Change, Content, Draft, GroupChange, NewCommit};
+use crate::erased::ErasedBody;
 use crate::ids::{Origin, message_id};
 
 /// Maximum of characters that a frame has for a file of a commit.
@@ -82,6 +83,7 @@ pub enum Body {
     },
     System(Box<SystemBody>),
     Commit(Box<CommitBody>),
+    Erased(Box<ErasedBody>),
     /// An entry of a kind that this version does not know. Clients get the part that looks like a message.
     Other {
         target_seq: Option<Seq>,
@@ -224,6 +226,18 @@ pub struct LastEntry {
     pub system: Option<System>,
 }
 
+impl LastEntry {
+    /// Takes out what an erased user wrote, and who the user was.
+    pub fn erase(&mut self, erased: &ErasedBody) {
+        if erased.seqs.iter().any(|[first, last]| (first..=last).contains(&&self.seq)) {
+            self.sender_id = erased.user.clone();
+            if self.kind != Kind::System {
+                (self.preview, self.deleted) = (String::new(), true);
+            }
+        }
+    }
+}
+
 /// Returns the chat list's preview of a body: its first characters, without a cut grapheme.
 pub fn preview(body: &str) -> String {
     let Some((cut, _)) = body.char_indices().nth(PREVIEW_CHARS_MAX) else { return body.to_owned() };
@@ -263,6 +277,7 @@ impl Draft {
                 Body::Pin { target: target(seq), pinned }
             }
             Content::Group(change) => Body::System(Box::new(SystemBody::of(change.requested(&sender_id)))),
+            Content::Erased(erased) => Body::Erased(erased),
         };
         let client_msg_id = Some(client_msg_id);
         Entry { conversation_id, place, sender_id, client_msg_id, origin: None, read_all: false, counted: None, body }
@@ -312,6 +327,7 @@ impl CommitBody {
     fn shown(&self, shown: Message) -> Message {
         let Self { epoch, commit, welcome, tree, removes } = self.clone();
         let [commit, welcome, tree] = [commit, welcome, tree].map(|part| part.map(Box::new));
+        let removes = (!removes.is_empty()).then(|| Box::new(removes));
         Message { epoch: Some(epoch), commit, welcome, tree, removes, ..shown }
     }
 }
@@ -416,9 +432,12 @@ impl Sight {
                 [message.edited_seq, message.deleted_seq, message.reactions_seq]
             }
             Body::Edit { edited_seq, .. } => [*edited_seq, None, None],
-            Body::Delete { .. } | Body::Reaction { .. } | Body::Pin { .. } | Body::System(_) | Body::Commit(_) => {
-                [None; 3]
-            }
+            Body::Delete { .. }
+            | Body::Reaction { .. }
+            | Body::Pin { .. }
+            | Body::System(_)
+            | Body::Commit(_)
+            | Body::Erased(_) => [None; 3],
         };
         !self.has_left && changes.iter().flatten().any(|seq| *seq > self.last)
     }
@@ -440,6 +459,7 @@ impl Entry {
             Body::Pin { .. } => &Kind::Pin,
             Body::System(_) => &Kind::System,
             Body::Commit(_) => &Kind::Commit,
+            Body::Erased(_) => &Kind::Erased,
         }
     }
 
@@ -453,6 +473,7 @@ impl Entry {
             | Body::Pin { .. }
             | Body::System(_)
             | Body::Commit(_)
+            | Body::Erased(_)
             | Body::Other { .. } => None,
         }
     }
@@ -466,6 +487,7 @@ impl Entry {
             | Body::Pin { .. }
             | Body::System(_)
             | Body::Commit(_)
+            | Body::Erased(_)
             | Body::Other { .. } => None,
         }
     }
@@ -485,6 +507,7 @@ impl Entry {
             | Body::Reaction { .. }
             | Body::Pin { .. }
             | Body::Commit(_)
+            | Body::Erased(_)
             | Body::Other { .. } => None,
         }
     }
@@ -498,6 +521,7 @@ impl Entry {
             | Body::Reaction { .. }
             | Body::Pin { .. }
             | Body::Commit(_)
+            | Body::Erased(_)
             | Body::Other { .. } => None,
         }
     }
@@ -509,7 +533,7 @@ impl Entry {
             | Body::Delete { target, .. }
             | Body::Reaction { target, .. }
             | Body::Pin { target, .. } => Some(target),
-            Body::Message(_) | Body::System(_) | Body::Commit(_) | Body::Other { .. } => None,
+            Body::Message(_) | Body::System(_) | Body::Commit(_) | Body::Erased(_) | Body::Other { .. } => None,
         }
     }
 
@@ -518,7 +542,12 @@ impl Entry {
         match &self.body {
             Body::Message(message) | Body::Other { message, .. } => &message.mentions,
             Body::Delete { mentions, .. } => mentions,
-            Body::Edit { .. } | Body::Reaction { .. } | Body::Pin { .. } | Body::System(_) | Body::Commit(_) => &[],
+            Body::Edit { .. }
+            | Body::Reaction { .. }
+            | Body::Pin { .. }
+            | Body::System(_)
+            | Body::Commit(_)
+            | Body::Erased(_) => &[],
         }
     }
 
@@ -527,7 +556,12 @@ impl Entry {
         match &self.body {
             Body::Message(message) | Body::Other { message, .. } => &message.text,
             Body::Edit { text, .. } => text,
-            Body::Delete { .. } | Body::Reaction { .. } | Body::Pin { .. } | Body::System(_) | Body::Commit(_) => "",
+            Body::Delete { .. }
+            | Body::Reaction { .. }
+            | Body::Pin { .. }
+            | Body::System(_)
+            | Body::Commit(_)
+            | Body::Erased(_) => "",
         }
     }
 
@@ -536,7 +570,12 @@ impl Entry {
         match &self.body {
             Body::Message(message) | Body::Other { message, .. } => message.data.as_ref(),
             Body::Edit { data, .. } => data.as_ref(),
-            Body::Delete { .. } | Body::Reaction { .. } | Body::Pin { .. } | Body::System(_) | Body::Commit(_) => None,
+            Body::Delete { .. }
+            | Body::Reaction { .. }
+            | Body::Pin { .. }
+            | Body::System(_)
+            | Body::Commit(_)
+            | Body::Erased(_) => None,
         }
     }
 
@@ -550,6 +589,7 @@ impl Entry {
             | Body::Delete { .. }
             | Body::Reaction { .. }
             | Body::Pin { .. }
+            | Body::Erased(_)
             | Body::Other { .. } => self.text().len() + self.data().map_or(0, |data| data.to_text().len()),
         }
     }
@@ -569,12 +609,10 @@ impl Entry {
         }
     }
 
-    /// Returns the entry as `viewer` sees it. The idempotency key is for the sender alone. An entry about a message
-    /// below `sight.first` has no content. A message that was changed behind `sight.last` has neither text, version nor
-    /// reactions: its earlier content is not kept.
-    pub fn seen_by(&self, viewer: &UserId, sight: &Sight) -> Message {
+    /// Returns what every entry shows.
+    fn outline(&self, viewer: &UserId) -> Message {
         let Self { conversation_id, place: Place { seq, message_id, sent_at }, sender_id, .. } = self.clone();
-        let shown = Message {
+        Message {
             conversation_id,
             seq,
             message_id,
@@ -607,8 +645,17 @@ impl Entry {
             target_id: None,
             keeps_data: false,
             proof: None,
-            removes: vec![],
-        };
+            removes: None,
+            user_id: None,
+            seqs: None,
+        }
+    }
+
+    /// Returns the entry as `viewer` sees it. The idempotency key is for the sender alone. An entry about a message
+    /// below `sight.first` has no content. A message that was changed behind `sight.last` has neither text, version nor
+    /// reactions: its earlier content is not kept.
+    pub fn seen_by(&self, viewer: &UserId, sight: &Sight) -> Message {
+        let shown = self.outline(viewer);
         let is_below = |target: Seq| target < sight.first;
         match &self.body {
             Body::Message(message) => message.shown(shown, viewer, sight, false),
@@ -633,6 +680,7 @@ impl Entry {
                 body.keys.iter().fold(shown, |shown, keys| keys.shown(shown))
             }
             Body::Commit(body) => body.shown(Message { silent: true, ..shown }),
+            Body::Erased(body) => body.shown(shown),
             Body::Other { target_seq, message } => {
                 let is_hidden = target_seq.is_some_and(is_below);
                 let mut shown = message.shown(shown, viewer, sight, is_hidden);

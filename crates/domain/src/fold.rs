@@ -194,6 +194,7 @@ fn step(row: &mut Membership, logged: &Logged, at: Timestamp) {
             | Body::Reaction { .. }
             | Body::Pin { .. }
             | Body::Commit(_)
+            | Body::Erased(_)
             | Body::Other { .. } => {}
         }
     }

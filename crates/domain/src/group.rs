@@ -192,6 +192,7 @@ impl Head {
                 (head.line.preview, head.line.deleted) = (String::new(), true);
             }
             Body::Pin { target, pinned } => head.pins = pins_after(&self.pins, target.seq, *pinned),
+            Body::Erased(erased) => head.line.erase(erased),
             Body::Edit { .. } | Body::Delete { .. } | Body::Reaction { .. } | Body::Commit(_) | Body::Other { .. } => {}
         }
         head.seal = self.seal.after(entry);
@@ -437,7 +438,7 @@ impl Head {
             Content::Sealed { epoch, .. } => self.check_epoch(*epoch).and_then(|()| self.seal.check_named()),
             Content::Commit(_) if self.seal.epoch == 0 && !moderates(role) => Err(Refusal::Forbidden),
             Content::Commit(commit) => self.check_epoch(commit.epoch),
-            Content::Message { .. } | Content::Change { .. } | Content::Group(_) => Ok(()),
+            Content::Message { .. } | Content::Change { .. } | Content::Group(_) | Content::Erased(_) => Ok(()),
         }
     }
 

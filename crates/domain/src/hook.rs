@@ -126,7 +126,11 @@ impl<'a> Question<'a> {
             Content::Group(GroupChange::Update { info: Info { title: Some(title), .. } }) => {
                 ("update", None, Said::Set(Set::Title(title)))
             }
-            Content::Sealed { .. } | Content::Commit(_) | Content::Change { .. } | Content::Group(_) => return None,
+            Content::Sealed { .. }
+            | Content::Commit(_)
+            | Content::Change { .. }
+            | Content::Group(_)
+            | Content::Erased(_) => return None,
         };
         let conversation = Conversation { id: conversation_id, kind: conversation_id.kind(), peer_id: peer };
         Some(Self { v: 1, action, user_id, conversation: Some(conversation), seq, said })
@@ -186,9 +190,11 @@ impl Draft {
                 let data = data.as_ref().map_or(target.data.as_ref(), Option::as_ref);
                 is_sendable(&target.kind, body, target.kind != Kind::Text, data)?;
             }
-            Content::Sealed { .. } | Content::Commit(_) | Content::Change { .. } | Content::Group(_) => {
-                return Some(Verdict::Allowed);
-            }
+            Content::Sealed { .. }
+            | Content::Commit(_)
+            | Content::Change { .. }
+            | Content::Group(_)
+            | Content::Erased(_) => return Some(Verdict::Allowed),
         }
         if content == self.content {
             return Some(Verdict::Allowed);

@@ -13,6 +13,7 @@ mod digest;
 mod draft;
 mod encryption;
 mod entry;
+mod erased;
 mod error_chain;
 mod failure;
 mod fold;
@@ -47,6 +48,7 @@ pub use entry::{
     Body, CommitBody, Deleted, End, Entry, Follows, GroupInfo, LastEntry, MessageBody, MessageEntry, Place,
     ReactionTally, Sight, SystemBody, Target, preview,
 };
+pub use erased::ErasedBody;
 pub use error_chain::error_chain;
 pub use failure::{Failure, ServiceError};
 pub use fold::{Logged, Moved, fold, names};

@@ -63,6 +63,7 @@ impl Seal {
             | Body::Delete { .. }
             | Body::Reaction { .. }
             | Body::Pin { .. }
+            | Body::Erased(_)
             | Body::Other { .. } => {}
         }
         seal

@@ -36,6 +36,7 @@ const OURS: &[&str] = &[
     "hook",
     "objects",
     "pigeonhole_wire",
+    "jobs",
     "publish",
     "push",
     "queue",

@@ -72,6 +72,7 @@ fn counts_update(store: &Store, target: MessageEntry<'_>, emoji: Option<&Emoji>)
         .key("conversation_id", text(target.entry.conversation_id.as_str()))
         .key("seq", number(target.entry.place.seq));
     let mut conditions = vec!["attribute_exists(seq)".to_owned(), "attribute_not_exists(deleted_at)".to_owned()];
+    conditions.push("attribute_not_exists(emptied_at)".to_owned());
     let (mut sets, mut removes) = (vec![], vec![]);
     let own = target.message.tally.own.as_ref().and_then(|own| Some((own, *counts.get(own)?)));
     if let Some((own, count)) = own {

@@ -12,9 +12,9 @@ use aws_sdk_dynamodb::types::{AttributeValue, Delete, ReturnValue, TransactWrite
 use domain::{ConnectionId, Floods, Observers, Origin, window};
 use wire::{ConversationId, DeviceId, Timestamp, UserId};
 
-use crate::error::CallResult as _;
+use crate::error::{CallResult as _, written};
 use crate::item::{Item, Reader, VERSION, number, readable, text, version};
-use crate::{Error, Store, transaction};
+use crate::{Error, Store, Written, transaction};
 
 /// API Gateway ends every socket after 2 hours; the rest is for clocks that differ.
 pub const CONNECTION_TTL: Duration = Duration::from_mins(2 * 60 + 5);
@@ -225,15 +225,55 @@ pub async fn suspend(store: &Store, user: &UserId, until: Timestamp) -> Result<(
         .item("connection_id", text(SUSPENSION))
         .item("suspended_until", number(until.millis()))
         .item(VERSION, version())
-        .item("expires_at", number(until.seconds()));
-    put.send().await.of_call("PutItem", table)?;
-    Ok(())
+        .item("expires_at", number(until.seconds()))
+        .condition_expression(NOT_BARRED);
+    match put.send().await.of_call("PutItem", table) {
+        // For longer than any suspension.
+        Err(error) if error.is_refused() => Ok(()),
+        written => written.map(drop),
+    }
 }
 
-/// Ends a suspension.
-pub async fn unsuspend(store: &Store, user: &UserId) -> Result<(), Error> {
-    forget(store, user, &ConnectionId::new(SUSPENSION)).await.map(drop)
+/// Ends a suspension. `Lost`: the user was erased, and is barred without an end.
+pub async fn unsuspend(store: &Store, user: &UserId) -> Result<Written, Error> {
+    let table = &store.tables.connections;
+    let delete = store
+        .client
+        .delete_item()
+        .table_name(table)
+        .key("user_id", text(user.as_str()))
+        .key("connection_id", text(SUSPENSION))
+        .condition_expression(NOT_BARRED);
+    written(delete.send().await.of_call("DeleteItem", table))
 }
+
+/// Bars an erased user: a suspension without an end.
+pub async fn bar(store: &Store, user: &UserId) -> Result<(), Error> {
+    let write = row_of(store, user, SUSPENSION)
+        .update_expression("SET suspended_until = :end, barred = :yes, v = if_not_exists(v, :v) REMOVE expires_at")
+        .expression_attribute_values(":end", number(NEVER_ENDS_MS))
+        .expression_attribute_values(":yes", AttributeValue::Bool(true))
+        .expression_attribute_values(":v", version());
+    write.send().await.of_call("UpdateItem", &store.tables.connections).map(drop)
+}
+
+/// Whether the user was erased.
+pub async fn is_barred(store: &Store, user: &UserId) -> Result<bool, Error> {
+    let table = &store.tables.connections;
+    let get = store
+        .client
+        .get_item()
+        .table_name(table)
+        .consistent_read(true)
+        .key("user_id", text(user.as_str()))
+        .key("connection_id", text(SUSPENSION));
+    let item = get.send().await.of_call("GetItem", table)?.item.unwrap_or_default();
+    Reader { item: &item, table }.flag("barred")
+}
+
+/// The end of the year 9999, the last that a time can have.
+const NEVER_ENDS_MS: i64 = 253_402_300_799_000;
+pub(crate) const NOT_BARRED: &str = "attribute_not_exists(barred)";
 
 /// The sort key of the row of a suspension: no connection's id has a space.
 const SUSPENSION: &str = " suspension";

@@ -41,6 +41,8 @@ pub struct Standing {
     pub membership: Option<Membership>,
     /// A block exists between the two users.
     pub blocked: bool,
+    /// The row is of a user who is being erased.
+    pub erased: bool,
     /// Until when what the user sent fills the rate.
     pub sends_until: Option<Timestamp>,
     /// Until when the user's commits fill their rate, and the births among them.
@@ -74,6 +76,7 @@ pub async fn standing(store: &Store, user: &UserId, conversation: &ConversationI
     Ok(Standing {
         membership: read_if_written(table, &item)?,
         blocked: row.flag("blocked")? || row.flag("blocked_by_peer")?,
+        erased: row.flag("erased")?,
         sends_until: row.optional("sends_until", Reader::time)?,
         commits_until: row.optional("commits_until", Reader::time)?,
         births_until: row.optional("births_until", Reader::time)?,

@@ -213,11 +213,11 @@ pub async fn count_upload(
 }
 
 /// No upload's id has a space.
-fn count_key(user: &UserId) -> Item {
+pub(crate) fn count_key(user: &UserId) -> Item {
     Item::from([("media_id".to_owned(), text(format!("uploads {user}")))])
 }
 
-fn key(media_id: &MediaId) -> Item {
+pub(crate) fn key(media_id: &MediaId) -> Item {
     Item::from([("media_id".to_owned(), text(media_id.as_str()))])
 }
 

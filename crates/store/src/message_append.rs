@@ -223,6 +223,7 @@ fn version_of(entry: &Entry) -> Option<u64> {
         | Body::Pin { .. }
         | Body::System(_)
         | Body::Commit(_)
+        | Body::Erased(_)
         | Body::Other { .. } => None,
     }
 }
@@ -322,12 +323,14 @@ fn own_row_update(store: &Store, append: &Append) -> UpdateBuilder {
 }
 
 fn other_row_update(store: &Store, append: &Append, other: &UserId) -> UpdateBuilder {
+    // A user's own row has the block of an erased peer. A service has no row.
+    let condition = append.entry.audience.own().is_service().then_some("attribute_not_exists(erased)");
     let marks = "delivered_seq = if_not_exists(delivered_seq, :none), read_seq = if_not_exists(read_seq, :none)";
     if !append.entry.draft.content.counts() {
-        let (expression, update) = silent_update(store, append, other, append.entry.audience.own(), None);
+        let (expression, update) = silent_update(store, append, other, append.entry.audience.own(), condition);
         return update.update_expression(format!("{expression}, {UNREAD}, {marks}, {PENDING}"));
     }
-    last_message_update(store, append, other, append.entry.audience.own(), None)
+    last_message_update(store, append, other, append.entry.audience.own(), condition)
         .update_expression(format!(
             "{LAST_MESSAGE}, peer_wrote = :yes, unread = if_not_exists(unread, :none) + :one, {marks}, \
              {PENDING}{TAKEN_OUT_OF_THE_ARCHIVE}"
@@ -445,9 +448,11 @@ fn last_message_update(
     let Append { entry: NewEntry { draft, place, .. }, previous, .. } = append;
     let (kind, preview) = match &draft.content {
         Content::Message { kind, body, .. } => (kind, preview(body)),
-        content @ (Content::Sealed { .. } | Content::Commit(_) | Content::Change { .. } | Content::Group(_)) => {
-            (content.kind(), String::new())
-        }
+        content @ (Content::Sealed { .. }
+        | Content::Commit(_)
+        | Content::Change { .. }
+        | Content::Group(_)
+        | Content::Erased(_)) => (content.kind(), String::new()),
     };
     let active_at = Membership::active_at_after(*previous, place.sent_at);
     let update = Update::builder()

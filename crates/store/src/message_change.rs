@@ -44,7 +44,8 @@ fn writes(store: &Store, alter: &Alter<'_>) -> Result<Vec<TransactWriteItem>, Bu
     if !alter.entry.audience.own().is_service() {
         writes.push(update(own_row_update(store, alter))?);
     }
-    for other in alter.entry.audience.others() {
+    // A user who was erased has no row.
+    for other in alter.entry.audience.others().iter().filter(|other| !other.is_service()) {
         writes.push(update(other_row_update(store, alter, other))?);
     }
     if let Some(target) = target_update(store, draft, place, alter.target, alter.change, None) {
@@ -166,7 +167,8 @@ pub(crate) fn target_update(
         .table_name(&store.tables.messages)
         .key("conversation_id", text(draft.conversation_id.as_str()))
         .key("seq", number(target.entry.place.seq))
-        .condition_expression("attribute_exists(seq)");
+        // Emptied meanwhile: that moves no end.
+        .condition_expression("attribute_exists(seq) AND attribute_not_exists(emptied_at)");
     let update = match change {
         Change::Pin { .. } => return None,
         Change::Edit { body, data } => with_edited_seq(update, seq, data.as_ref())

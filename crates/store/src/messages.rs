@@ -8,8 +8,8 @@ use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, Select};
 use domain::limits::PAGE_BYTES_MAX;
 use domain::{
-    Body, CommitBody, Counted, Deleted, Entry, GroupInfo, MessageBody, MessageEntry, Origin, Place, ReactionTally,
-    SystemBody, Target, names,
+    Body, CommitBody, Counted, Deleted, Entry, ErasedBody, GroupInfo, MessageBody, MessageEntry, Origin, Place,
+    ReactionTally, SystemBody, Target, names,
 };
 use futures_util::future::try_join_all;
 use wire::{Bytes, Carried, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Kind, MessageId, Seq, Side, UserId};
@@ -65,6 +65,7 @@ async fn with_targets(store: &Store, conversation: &ConversationId, listed: List
         | Body::Pin { .. }
         | Body::System(_)
         | Body::Commit(_)
+        | Body::Erased(_)
         | Body::Other { .. } => None,
     };
     let wanted: BTreeSet<Seq> = listed.messages.iter().filter_map(edited).collect();
@@ -464,6 +465,10 @@ pub(crate) fn item(entry: &Entry) -> Item {
         Body::Pin { pinned, .. } => vec![("pinned", Some(AttributeValue::Bool(*pinned)))],
         Body::System(system) => of_system(system),
         Body::Commit(commit) => of_commit(commit),
+        Body::Erased(erased) => vec![
+            ("erased_id", Some(text(erased.user.as_str()))),
+            ("seqs", serde_json::to_string(&erased.seqs).ok().map(text)),
+        ],
     };
     let target = entry.target();
     let mentions = entry.mentions().iter().map(|id| text(id.as_str())).collect::<Vec<_>>();
@@ -576,6 +581,10 @@ fn body(row: &Reader) -> Result<Body, Error> {
         Kind::Pin => Body::Pin { target: target()?, pinned: row.flag("pinned")? },
         Kind::System => Body::System(Box::new(system(row)?)),
         Kind::Commit => Body::Commit(Box::new(commit(row, "epoch")?)),
+        Kind::Erased => Body::Erased(Box::new(ErasedBody {
+            user: row.parsed("erased_id", UserId::parse)?,
+            seqs: row.parsed("seqs", serde_json::from_str)?,
+        })),
         kind @ Kind::Other(_) => {
             Body::Other { target_seq: row.optional("target_seq", Reader::seq)?, message: Box::new(message(row, kind)?) }
         }
@@ -594,7 +603,7 @@ fn message(row: &Reader, kind: Kind) -> Result<MessageBody, Error> {
         version: row.optional("version", Reader::count)?,
         edited_at: row.optional("edited_at", Reader::time)?,
         edited_seq: row.optional("edited_seq", Reader::seq)?,
-        deleted: row.optional("deleted_at", deleted)?,
+        deleted: row.optional("deleted_at", deleted)?.map_or_else(|| emptied(row), |deleted| Ok(Some(deleted)))?,
         deleted_seq: row.optional("deleted_seq", Reader::seq)?,
         reactions: row.optional("reactions", reactions)?.unwrap_or_default(),
         tally: ReactionTally { counts: row.optional("reaction_counts", counts)?.unwrap_or_default(), own: None },
@@ -604,6 +613,13 @@ fn message(row: &Reader, kind: Kind) -> Result<MessageBody, Error> {
         silent: row.flag("silent")?,
         ..MessageBody::new(kind, body_text(row)?)
     })
+}
+
+/// A message that was emptied looks deleted. Counts of unread messages still have it, so the row has other attributes.
+fn emptied(row: &Reader) -> Result<Option<Deleted>, Error> {
+    let emptied =
+        |row: &Reader, name| Ok(Deleted { at: row.time(name)?, by: row.parsed("emptied_by", UserId::parse)? });
+    row.optional("emptied_at", emptied)
 }
 
 /// A deleted message has no bytes left, and an empty text.

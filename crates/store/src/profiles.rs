@@ -72,7 +72,7 @@ pub(crate) fn is_conversation(key: &str) -> bool {
     !key.contains(' ')
 }
 
-fn key(user: &UserId) -> Item {
+pub(crate) fn key(user: &UserId) -> Item {
     Item::from([("conversation_id".to_owned(), text(format!("{PREFIX}{user}")))])
 }
 

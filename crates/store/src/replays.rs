@@ -9,8 +9,11 @@ use crate::{Error, Store, Written};
 
 /// Before a job's id in the key. No conversation's id has a space.
 pub(crate) const PREFIX: &str = "job ";
-/// The sort key of a job's only row.
-const STATE: &str = "state";
+/// The sort key of the row of a job.
+pub(crate) const STATE: &str = "state";
+
+/// The kind of these jobs.
+pub(crate) const OP: &str = "replay";
 
 /// A replay, with the entries that are left to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +33,7 @@ pub async fn put(store: &Store, replay: &Replay, until: Timestamp) -> Result<(),
         .put_item()
         .table_name(table)
         .set_item(Some(key(&replay.job_id)))
-        .item("op", text("replay"))
+        .item("op", text(OP))
         .item("of", text(replay.conversation_id.as_str()))
         .item("next_seq", number(replay.next_seq))
         .item("to_seq", number(replay.to_seq))
@@ -45,6 +48,10 @@ pub async fn get(store: &Store, job_id: &str) -> Result<Option<Replay>, Error> {
     let get = store.client.get_item().table_name(table).consistent_read(true).set_key(Some(key(job_id)));
     let Some(item) = get.send().await.of_call("GetItem", table)?.item else { return Ok(None) };
     let row = Reader { item: &item, table };
+    // Another job, which is not for `publish`.
+    if row.text("op")? != OP {
+        return Ok(None);
+    }
     let replay = Replay {
         job_id: job_id.to_owned(),
         conversation_id: row.parsed("of", ConversationId::parse)?,

@@ -131,6 +131,43 @@ pub async fn close(
     }
 }
 
+/// Replaces the reporter in the reports that the user made in a month. Reports about the user stay.
+pub async fn replace_reporter(store: &Store, month: &str, user: &UserId, gone: &UserId) -> Result<(), Error> {
+    let table = &store.tables.audit;
+    let pages = store
+        .client
+        .query()
+        .table_name(table)
+        .consistent_read(true)
+        .key_condition_expression("conversation_id = :reports")
+        // Others may have the same text.
+        .filter_expression("contains(report, :user)")
+        .expression_attribute_values(":reports", text(partition(month)))
+        .expression_attribute_values(":user", text(user.as_str()))
+        .into_paginator()
+        .items()
+        .send();
+    for item in pages.collect::<Result<Vec<_>, _>>().await.of_call("Query", table)? {
+        let row = Reader { item: &item, table };
+        let report: Report = row.parsed("report", |text| serde_json::from_str(text).map_err(|_| ()))?;
+        if report.reporter_id != *user {
+            continue;
+        }
+        let report = Report { reporter_id: gone.clone(), ..report };
+        let update = store
+            .client
+            .update_item()
+            .table_name(table)
+            .set_key(Some(key(month, &report.report_id)))
+            .update_expression("SET report = :report")
+            // The TTL may have removed it.
+            .condition_expression("attribute_exists(report)")
+            .expression_attribute_values(":report", text(serde_json::to_string(&report).unwrap_or_default()));
+        written(update.send().await.of_call("UpdateItem", table))?;
+    }
+    Ok(())
+}
+
 /// Before a month in the key. No conversation's id has a space.
 pub(crate) const PREFIX: &str = "reports ";
 

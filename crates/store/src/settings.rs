@@ -119,6 +119,8 @@ pub struct Relation {
     counted: bool,
     /// The other blocks the user.
     blocked_by_peer: bool,
+    /// The other was erased: the row has the id that replaces theirs.
+    pub is_gone: bool,
 }
 
 impl Relation {
@@ -155,6 +157,7 @@ pub async fn relation(store: &Store, user: &UserId, conversation: &ConversationI
         blocked: row.flag("blocked")?,
         counted: row.flag(COUNTED)?,
         blocked_by_peer: row.flag("blocked_by_peer")?,
+        is_gone: row.optional("peer_id", |row, name| row.parsed(name, UserId::parse))?.is_some_and(|id| id.is_gone()),
     })
 }
 

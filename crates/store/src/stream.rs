@@ -242,6 +242,29 @@ fn new_by(keys: &Reader, is_insert: bool, is_remove: bool) -> Result<Option<New>
     Ok(Some(New::Entry(keys.parsed("conversation_id", ConversationId::parse)?, keys.seq("seq")?)))
 }
 
+/// What `jobs` is invoked with: a batch of the stream of `audit`, or the daily rule.
+#[derive(Debug, Deserialize)]
+pub struct Due {
+    #[serde(rename = "Records", default)]
+    records: Vec<serde_json::Value>,
+    /// Look after all jobs under way.
+    #[serde(default)]
+    pub daily: bool,
+}
+
+/// Returns the jobs in a batch of the stream of `audit`, with Lambda's ids of their records. Also returns the number of
+/// unreadable records. A row that is gone is no job any more.
+pub fn jobs(due: Due) -> (Vec<(String, String)>, u64) {
+    let (jobs, unreadable) = readable(due.records.into_iter().map(|record| {
+        let record: Record = serde_json::from_value(record).map_err(|_| unusable("record"))?;
+        let keys = item(record.dynamodb.keys);
+        let job = reader(&keys).text("conversation_id")?.strip_prefix(replays::PREFIX).map(str::to_owned);
+        let job = job.filter(|_| record.event_name != "REMOVE");
+        Ok(job.map(|job| (job, record.dynamodb.sequence_number)))
+    }));
+    (jobs.into_iter().flatten().collect(), unreadable)
+}
+
 pub(crate) const TOMBSTONE: &str = "removed_at";
 
 /// A media row that is gone.

@@ -96,6 +96,12 @@ text_id! {
 
 /// The first character of each service's id. No token has such a `sub`.
 const SERVICE: char = '@';
+/// The first characters of the id that an erased user has in what others keep.
+const GONE: &str = "@gone-";
+/// The id in `deleted_by` of messages of an erased user.
+const ERASED: &str = "@erased";
+/// Ids that look like a service's, and belong to none.
+const RESERVED: [&str; 2] = [ERASED, "@expired"];
 /// The sender of a service's message that names no service.
 pub const SERVICE_DEFAULT: &str = "@system";
 
@@ -111,7 +117,24 @@ impl UserId {
     /// [`InvalidId`] says what the form is.
     pub fn parse_service(text: &str) -> Result<Self, InvalidId> {
         let invalid = || InvalidId(format!("must be a service's id: {SERVICE} and what it is called"));
-        Self::parse(text).ok().filter(|id| id.is_service() && id.as_str().len() > 1).ok_or_else(invalid)
+        let is_free = |id: &Self| id.as_str().len() > 1 && !id.is_gone() && !RESERVED.contains(&id.as_str());
+        Self::parse(text).ok().filter(|id| id.is_service() && is_free(id)).ok_or_else(invalid)
+    }
+
+    /// Whether the id is that of an erased user. No request can reach the user by it: the id is no user's and no service's.
+    pub fn is_gone(&self) -> bool {
+        self.as_str().starts_with(GONE)
+    }
+
+    /// Makes the id that an erased user has from then on, of 10 random bytes.
+    pub fn gone(random: [u8; 10]) -> Self {
+        let letters = data_encoding::BASE32_NOPAD.encode(&random).to_lowercase();
+        Self(format!("{GONE}{letters}"))
+    }
+
+    /// Returns the id in `deleted_by` of messages of an erased user.
+    pub fn erased() -> Self {
+        Self(ERASED.to_owned())
     }
 
     /// The service that is meant where none is named.
@@ -337,6 +360,14 @@ mod tests {
         for bad in ["alice", "@", "@a b", "", "a@b"] {
             assert!(UserId::parse_service(bad).is_err(), "{bad:?}");
         }
+        // The ids of what was erased or has expired.
+        let gone = UserId::gone([7; 10]);
+        for reserved in [gone.as_str(), "@gone-x", "@erased", "@expired"] {
+            assert!(UserId::parse_service(reserved).is_err(), "{reserved:?}");
+        }
+        assert!(gone.is_gone() && gone.is_service() && UserId::parse(gone.as_str()).is_ok());
+        assert_eq!(gone.as_str().len(), GONE.len() + 16);
+        assert_ne!(UserId::gone([7; 10]), UserId::gone([8; 10]));
         assert!(UserId::parse_service("@orders").unwrap().is_service() && UserId::service_default().is_service());
         assert!(!UserId::parse("alice@example.com").unwrap().is_service());
         assert!(DeviceId::parse("phone_1-A").is_ok());

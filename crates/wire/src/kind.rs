@@ -29,6 +29,8 @@ pub enum Kind {
     Sealed,
     /// The keys of a sealed conversation changed.
     Commit,
+    /// A user was erased: the messages that the entry names have neither text nor sender any more.
+    Erased,
     /// A kind of the app's own: `x-NAME` counts as a text does, `xs-NAME` is silent. Its data says the rest.
     Own(String),
     /// A kind that this version does not know. Clients show nothing for it.
@@ -69,6 +71,7 @@ impl Kind {
             "system" => Self::System,
             "sealed" => Self::Sealed,
             "commit" => Self::Commit,
+            "erased" => Self::Erased,
             other => Self::own(other).unwrap_or_else(|| Self::Other(other.to_owned())),
         }
     }
@@ -86,6 +89,7 @@ impl Kind {
             | Self::System
             | Self::Sealed
             | Self::Commit
+            | Self::Erased
             | Self::Other(_) => false,
         }
     }
@@ -96,9 +100,14 @@ impl Kind {
         match self {
             Self::Text | Self::Image | Self::File | Self::Voice | Self::System => true,
             Self::Own(_) => self.counts(),
-            Self::Edit | Self::Delete | Self::Reaction | Self::Pin | Self::Sealed | Self::Commit | Self::Other(_) => {
-                false
-            }
+            Self::Edit
+            | Self::Delete
+            | Self::Reaction
+            | Self::Pin
+            | Self::Sealed
+            | Self::Commit
+            | Self::Erased
+            | Self::Other(_) => false,
         }
     }
 
@@ -115,6 +124,7 @@ impl Kind {
             Self::System => "system",
             Self::Sealed => "sealed",
             Self::Commit => "commit",
+            Self::Erased => "erased",
             Self::Own(kind) | Self::Other(kind) => kind,
         }
     }

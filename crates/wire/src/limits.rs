@@ -49,6 +49,8 @@ limits! {
 
     /// Times that a message can be edited.
     pub const EDITS_MAX: u64 = 20;
+    /// Ranges of entries in one entry about an erased user. More are in a further entry.
+    pub const ERASED_RANGES_MAX: usize = 100;
     /// Members who can react to a message at a time.
     pub const REACTORS_MAX: usize = 100;
     /// Different reactions that a frame shows of a message: the most frequent ones.

@@ -178,6 +178,7 @@ impl Form {
             | Kind::System
             | Kind::Sealed
             | Kind::Commit
+            | Kind::Erased
             | Kind::Own(_)
             | Kind::Other(_) => None,
         }

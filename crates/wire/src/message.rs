@@ -24,7 +24,7 @@ pub struct Message {
     pub seq: Seq,
     pub message_id: MessageId,
     pub sender_id: UserId,
-    /// `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `pin`, `system`, `sealed`, `commit`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know.
+    /// `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `pin`, `system`, `sealed`, `commit`, `erased`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know.
     pub kind: Kind,
     /// The text of a message, or the caption of an image, a file or a voice note. An edit has the current text of its
     /// target. A sealed entry has its bytes in base64. Empty if there is no text, or none any more.
@@ -105,8 +105,15 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Box<Carried>>,
     /// The users who left and whom a commit removes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub removes: Vec<UserId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removes: Option<Box<Vec<UserId>>>,
+    /// Erasures only: the id that the erased user has from now on. No request can name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<Box<UserId>>,
+    /// Erasures only: the entries of that user, as ranges from the first to the last of each. Perhaps none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = crate::limits::ERASED_RANGES_MAX)))]
+    pub seqs: Option<Box<Vec<[Seq; 2]>>>,
     /// In a client, of an opened edit or reaction: the `client_msg_id` of the target, as the author names it. No frame
     /// has it.
     #[serde(skip)]
@@ -164,7 +171,9 @@ impl Message {
             target_id: None,
             keeps_data: false,
             proof: None,
-            removes: vec![],
+            removes: None,
+            user_id: None,
+            seqs: None,
         }
     }
 }
@@ -247,7 +256,9 @@ mod tests {
             target_id: None,
             keeps_data: false,
             proof: None,
-            removes: vec![],
+            removes: None,
+            user_id: None,
+            seqs: None,
         };
         assert!(body_fits(&message.body));
         assert!(mentions_fit(&message.mentions));

@@ -3,6 +3,7 @@
 //!
 //! No reply contains message texts, but that to `reports`.
 
+mod jobs;
 mod look;
 mod op;
 mod repair;
@@ -11,15 +12,14 @@ mod reports;
 
 use actions::{Actions, SendLimits, WrittenAt};
 use domain::{Failure, Rate};
-use futures_util::future::try_join_all;
 use lambda::{
     BadVariable, Diagnostic, EventLine, LambdaEvent, LogKey, act_as_service, actions_from_env, group_members_max,
     kept_for, optional, profiles, sdk_config,
 };
 use op::Op;
 use serde_json::{Value, json};
-use store::connections::{self, Freshness};
-use store::{WarmTable, warm_up, watchers};
+use store::connections;
+use store::{WarmTable, Written, warm_up};
 use wire::{ConversationId, ProfileChange, ProfileResult, Refusal, Seq, Timestamp, UserId, direct_conversation_id};
 
 /// The function's clients and settings, made once per process.
@@ -69,17 +69,17 @@ pub async fn handle(deps: &Deps, event: LambdaEvent<Value>) -> Result<Value, Dia
 
 async fn run(deps: &Deps, op: Op, now: Timestamp, line: &mut EventLine) -> Result<Value, Failure> {
     match op {
-        Op::Kick { user_id } => kick(deps, &user_id, now).await,
+        Op::Kick { user_id } => kick(deps, &user_id).await,
         Op::Suspend { user_id, until } => {
             // First: of a connection that opens meanwhile, either it sees this row, or it is seen by the kick.
             connections::suspend(&deps.actions.store, &user_id, until).await?;
-            unwatch_all(deps, &user_id).await?;
-            kick(deps, &user_id, now).await
+            deps.actions.unwatch_all(&user_id).await?;
+            kick(deps, &user_id).await
         }
-        Op::Unsuspend { user_id } => {
-            connections::unsuspend(&deps.actions.store, &user_id).await?;
-            Ok(json!({}))
-        }
+        Op::Unsuspend { user_id } => match connections::unsuspend(&deps.actions.store, &user_id).await? {
+            Written::Done => Ok(json!({})),
+            Written::Lost => Err(Refusal::Gone.into()),
+        },
         Op::Connections { user_id } => look::connections(deps, &user_id, now).await,
         Op::Pending { user_id } => look::pending(deps, &user_id).await,
         Op::LoggedAs { id } => Ok(json!({ "logged_as": deps.log_key.logged_as(&id) })),
@@ -105,6 +105,10 @@ async fn run(deps: &Deps, op: Op, now: Timestamp, line: &mut EventLine) -> Resul
         Op::Replay { conversation_id, from_seq, to_seq } => {
             replay::begin(deps, conversation_id, from_seq, to_seq, line).await
         }
+        Op::Erase { user_id, reason } => jobs::erase(deps, user_id, reason.as_deref(), now).await,
+        Op::EraseAgain { since } => jobs::erase_again(deps, since, now).await,
+        Op::Hold { user_id, conversation_id, on } => jobs::hold(deps, (user_id, conversation_id), on, now).await,
+        Op::Job { job_id, again } => jobs::job(deps, &job_id, again, now).await,
         Op::Reports { month, cursor } => reports::list(deps, &month, cursor.as_ref()).await,
         Op::ReportClose { month, report_id, outcome } => reports::close(deps, &month, &report_id, &outcome, now).await,
         Op::Repair { conversation_id: None, since, behind, .. } => repair::all(deps, since, behind, line).await,
@@ -120,23 +124,7 @@ async fn delete_message(deps: &Deps, message: (ConversationId, Seq), line: &mut 
     serde_json::to_value(appended.into_result()).map_err(|error| Failure::Unavailable(error.into()))
 }
 
-/// Nothing of a channel is posted to them any more, though a socket could not be closed. A `watch` that comes later finds the suspension.
-async fn unwatch_all(deps: &Deps, user: &UserId) -> Result<(), Failure> {
-    let watched = connections::watched(&deps.actions.store, user).await?;
-    let removes = watched.iter().flat_map(|(connection, channels)| {
-        channels.iter().map(|channel| watchers::remove(&deps.actions.store, channel, connection))
-    });
-    try_join_all(removes).await?;
-    Ok(())
-}
-
-/// Closes all sockets of a user. Frames sent meanwhile may still be processed.
-async fn kick(deps: &Deps, user: &UserId, now: Timestamp) -> Result<Value, Failure> {
-    let listed = connections::list(&deps.actions.store, user, now, Freshness::Strong).await?;
-    let all: Vec<_> = listed.open.into_iter().map(|open| open.connection).chain(listed.ended).collect();
-    let closed = deps.actions.fanout.close_all(now, user, &all).await.len();
-    if closed < all.len() {
-        return Err(Failure::Unavailable(format!("{closed} of {} connections were closed", all.len()).into()));
-    }
-    Ok(json!({ "closed": closed }))
+/// Closes all sockets of a user.
+async fn kick(deps: &Deps, user: &UserId) -> Result<Value, Failure> {
+    Ok(json!({ "closed": deps.actions.disconnect(user).await? }))
 }

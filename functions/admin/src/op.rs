@@ -69,6 +69,27 @@ pub(crate) enum Op {
         from_seq: Seq,
         to_seq: Seq,
     },
+    /// Erases a user: what the user wrote, who the user was, and all that is theirs. The user can't come back.
+    Erase {
+        user_id: UserId,
+        reason: Option<String>,
+    },
+    /// Erases the users once more whose erasure had not ended by then, after tables were restored.
+    EraseAgain {
+        since: Timestamp,
+    },
+    /// Keeps the conversations of a user, or one conversation, from being erased, or no longer.
+    Hold {
+        user_id: Option<UserId>,
+        conversation_id: Option<ConversationId>,
+        on: bool,
+    },
+    /// How far a job is. `again`: a job that failed goes on.
+    Job {
+        job_id: String,
+        #[serde(default)]
+        again: bool,
+    },
     /// The open reports of a month, such as `2026-11`, behind the last reply's `next_cursor`.
     Reports {
         month: String,
@@ -98,6 +119,7 @@ impl Op {
             | Self::Connections { user_id }
             | Self::Pending { user_id }
             | Self::Profile { user_id, .. }
+            | Self::Erase { user_id, .. }
             | Self::As { service: user_id, .. } => Some(user_id),
             Self::LoggedAs { .. }
             | Self::Conversation { .. }
@@ -105,6 +127,9 @@ impl Op {
             | Self::Repair { .. }
             | Self::DeleteMessage { .. }
             | Self::Replay { .. }
+            | Self::EraseAgain { .. }
+            | Self::Hold { .. }
+            | Self::Job { .. }
             | Self::Reports { .. }
             | Self::ReportClose { .. } => None,
         }
@@ -126,7 +151,7 @@ impl Op {
 }
 
 /// The names of those that [`Op`] reads by itself.
-const OF_OPERATORS: [&str; 14] = [
+const OF_OPERATORS: [&str; 18] = [
     "kick",
     "suspend",
     "unsuspend",
@@ -139,6 +164,10 @@ const OF_OPERATORS: [&str; 14] = [
     "delete_message",
     "profile",
     "replay",
+    "erase",
+    "erase_again",
+    "hold",
+    "job",
     "reports",
     "report_close",
 ];

@@ -148,6 +148,7 @@ impl Drill {
             ("MediaStream", "MediaFailures"),
             ("PendingStream", "NotifyFailures"),
             ("EntryStream", "PublishFailures"),
+            ("JobStream", "JobsFailures"),
         ] {
             let local = self.server.local();
             // Events that the function itself gave up, and those that its mapping gave up.

@@ -70,6 +70,7 @@ pub struct Cloud {
     stream: Option<Stream>,
     entries: Option<Stream>,
     reports: Option<Stream>,
+    jobs: Option<Stream>,
     heads: Stream,
     media: Stream,
     /// Writes that queries may not show yet.
@@ -93,7 +94,8 @@ impl Cloud {
     fn of(template: Template) -> Self {
         let engine = fresh(&template.tables);
         let stream = Stream::of(&engine, "InboxTable");
-        let [entries, reports] = ["MessagesTable", "AuditTable"].map(|table| Stream::of(&engine, table));
+        let [entries, reports, jobs] =
+            ["MessagesTable", "AuditTable", "AuditTable"].map(|table| Stream::of(&engine, table));
         let heads = Stream::of(&engine, "ConversationsTable").expect("the template has a stream of heads");
         let media = Stream::of(&engine, "MediaTable").expect("the template has a stream of media");
         Self {
@@ -109,6 +111,7 @@ impl Cloud {
             stream,
             entries,
             reports,
+            jobs,
             heads,
             media,
             half_seen: HalfSeen::default(),
@@ -120,6 +123,12 @@ impl Cloud {
     /// Returns new writes to the inbox table, as Lambda delivers them, before its filter.
     pub fn records(&mut self) -> Vec<Value> {
         self.stream.as_mut().expect("a cloud with a stream").take(&self.engine)
+    }
+
+    /// Returns new steps of jobs, as Lambda delivers them, after its filters.
+    pub fn jobs(&mut self) -> Vec<Value> {
+        let records = self.jobs.as_mut().map(|stream| stream.take(&self.engine)).unwrap_or_default();
+        crate::stream::of_mapping("JobStream", records)
     }
 
     /// Returns new entries and new reports, as Lambda delivers them, after its filters.

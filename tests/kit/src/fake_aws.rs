@@ -78,6 +78,11 @@ impl FakeAws {
         self.lock().cloud.records()
     }
 
+    /// Returns new steps of jobs, as Lambda delivers them, after its filters.
+    pub fn jobs(&self) -> Vec<Value> {
+        self.lock().cloud.jobs()
+    }
+
     /// Returns new entries and new reports, as Lambda delivers them, after its filters.
     pub fn news(&self) -> [Vec<Value>; 2] {
         self.lock().cloud.news()

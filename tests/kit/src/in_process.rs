@@ -114,6 +114,9 @@ pub struct InProcess {
     backend: backend::Deps,
     ingest: Option<ingest::Deps>,
     publish: Option<publish::Deps>,
+    jobs: Option<jobs::Deps>,
+    /// Time for which a run of a job works.
+    slice: Duration,
     queue: Option<aws_sdk_sqs::Client>,
     filter: Option<(Filter, bool)>,
     /// How often the queue has handed on what `ingest` takes.
@@ -158,6 +161,16 @@ impl InProcess {
             dead_letters: DeadLetters::new(sqs.clone(), "http://sqs.test/dead-letters.fifo"),
         });
         self.queue = Some(sqs.clone());
+        let fanout = Fanout::new(self.store.clone(), ConnectionsApi::new(self.management.clone()));
+        self.jobs = Some(jobs::Deps {
+            actions: Actions::new(self.store.clone(), fanout, SendLimits::default(), clock_of(&self.clock)),
+            phones: self.phones.clone(),
+            failures: Failures::new(sqs.clone(), "http://sqs.test/failures"),
+            slice: self.slice,
+            settling: Duration::from_secs(90),
+            backup_days: 35,
+            report_days: 20,
+        });
         self.with_sink(Sink::Queue { client: sqs, url: "http://sqs.test/events.fifo".to_owned() }, Content::Full)
     }
 
@@ -249,6 +262,8 @@ impl InProcess {
             backend: backend::Deps { actions: sealing(of_rates(Rate::UNLIMITED, Rate::UNLIMITED)).actions },
             ingest: None,
             publish: None,
+            jobs: None,
+            slice: Duration::from_mins(2),
             queue: None,
             filter: None,
             receives: 1,
@@ -311,6 +326,24 @@ impl InProcess {
         let batch = serde_json::from_value(json!({ "Records": records })).expect("the batch parses");
         let deps = self.publish.as_ref().expect("a workbench has a queue");
         let answer = Box::pin(publish::handle(deps, LambdaEvent::new(batch, Context::default()))).await;
+        serde_json::to_value(answer.unwrap()).unwrap()["batchItemFailures"].take()
+    }
+
+    /// Has each step of a job be a run.
+    #[must_use]
+    pub fn step_by_step(mut self) -> Self {
+        self.slice = Duration::ZERO;
+        match self.queue.clone() {
+            Some(sqs) => self.with_queue(sqs),
+            None => self,
+        }
+    }
+
+    /// The answer to a batch of the stream of jobs, or to the daily rule: what is to come again.
+    pub async fn jobs(&self, due: Value) -> Value {
+        let due = serde_json::from_value(due).expect("the batch parses");
+        let deps = self.jobs.as_ref().expect("a workbench has a queue");
+        let answer = Box::pin(jobs::handle(deps, LambdaEvent::new(due, Context::default()))).await;
         serde_json::to_value(answer.unwrap()).unwrap()["batchItemFailures"].take()
     }
 

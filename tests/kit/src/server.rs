@@ -88,6 +88,17 @@ impl TestServer {
         options.parameters.remove("EventsTo");
     }
 
+    /// Waits until no job is under way.
+    pub async fn jobs_done(&self) {
+        let mapping = self.local().mapping("JobStream").expect("each server has jobs");
+        if timeout(PATIENCE, mapping.settled()).await.is_err() {
+            let url = format!("{}/local/log", self.local().http_url());
+            let log = self.http.get(url).send().await.unwrap().text().await.unwrap();
+            let failed: Vec<&str> = log.lines().filter(|line| line.contains("the daily rule failed")).collect();
+            panic!("jobs are under way: {failed:#?}");
+        }
+    }
+
     /// Returns the events in the queue, in the order in which they came, once all that was written so far is there.
     pub async fn events(&self) -> Vec<Value> {
         for mapping in ["EntryStream", "ReportStream"] {

@@ -142,6 +142,22 @@ impl Workbench {
         again
     }
 
+    /// Invokes `jobs` with each new step until there are no more. Returns the number of runs.
+    pub async fn jobs(&self) -> usize {
+        let (functions, mut runs) = (self.started(), 0);
+        loop {
+            let records = self.aws.jobs();
+            if records.is_empty() {
+                return runs;
+            }
+            for record in records {
+                let again = functions.jobs(json!({ "Records": [record] })).await;
+                assert_eq!(again, json!([]));
+                runs += 1;
+            }
+        }
+    }
+
     /// Takes these messages out of the queue, in one batch, each with its group. The places of those that are to come again.
     pub async fn ingest(&self, messages: &[(&str, Value)]) -> Vec<usize> {
         self.started().ingest(messages).await

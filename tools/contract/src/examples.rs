@@ -333,6 +333,7 @@ fn events() -> Vec<Example> {
         ("MessagesNewEvent", ServerEvent::messages_new(change(Kind::Pin))),
         ("MessagesNewEvent", ServerEvent::messages_new(sealed())),
         ("MessagesNewEvent", ServerEvent::messages_new(committed())),
+        ("MessagesNewEvent", ServerEvent::messages_new(erased())),
         ("ReceiptDeliveredEvent", ServerEvent::ReceiptDelivered(receipt.clone())),
         ("ReceiptReadEvent", ServerEvent::ReceiptRead(receipt)),
         ("SettingsEvent", ServerEvent::Settings(Settings::Conversation { conversation_id: conversation_id(), set })),
@@ -587,8 +588,14 @@ fn sealed() -> Message {
 fn committed() -> Message {
     let carried = |last| Some(Box::new(Carried::Bytes(bytes(last))));
     let message = Message { kind: Kind::Commit, silent: true, epoch: Some(5), body: String::new(), ..message() };
-    let removes = vec![bob()];
+    let removes = Some(Box::new(vec![bob()]));
     Message { commit: carried(2), welcome: carried(3), tree: carried(5), removes, ..message }
+}
+
+fn erased() -> Message {
+    let seqs = Some(Box::new(vec![[seq(1), seq(3)], [seq(42), seq(42)]]));
+    let user_id = Some(Box::new(UserId::gone([1; 10])));
+    Message { seq: seq(50), kind: Kind::Erased, body: String::new(), user_id, seqs, ..message() }
 }
 
 fn group_info() -> GroupInfoResult {

@@ -95,6 +95,7 @@ async fn run_function(name: &str) -> Result<(), lambda::Error> {
         "ingest" => lambda::serve(ingest::start, ingest::handle).await,
         "media" => lambda::serve(media::start, media::handle).await,
         "notify" => lambda::serve(notify::start, notify::handle).await,
+        "jobs" => lambda::serve(jobs::start, jobs::handle).await,
         "publish" => lambda::serve(publish::start, publish::handle).await,
         "read" => lambda::serve(read::start, read::handle).await,
         "send" => lambda::serve(send::start, send::handle).await,

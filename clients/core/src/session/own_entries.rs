@@ -212,6 +212,8 @@ pub(super) fn own_entry(queued: Queued, stored: SendResult, added: Vec<UserId>, 
         keeps_data,
         proof: None,
         pinned,
-        removes: vec![],
+        removes: None,
+        user_id: None,
+        seqs: None,
     }
 }

@@ -730,5 +730,5 @@ fn not_encrypted() -> Error {
 
 /// Returns the entry of a commit without what only the keyring needs.
 fn without_bytes(message: Message) -> Message {
-    Message { body: String::new(), commit: None, welcome: None, tree: None, removes: vec![], ..message }
+    Message { body: String::new(), commit: None, welcome: None, tree: None, removes: None, ..message }
 }

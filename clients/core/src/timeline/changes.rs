@@ -100,6 +100,7 @@ impl Changes {
             | Kind::System
             | Kind::Sealed
             | Kind::Commit
+            | Kind::Erased
             | Kind::Own(_)
             | Kind::Other(_) => {}
         }

@@ -462,7 +462,9 @@ pub(crate) fn queued(entry: &Message) -> Option<Queued> {
             },
             media: None,
         },
-        Kind::System | Kind::Pin | Kind::Sealed | Kind::Commit | Kind::Own(_) | Kind::Other(_) => return None,
+        Kind::System | Kind::Pin | Kind::Sealed | Kind::Commit | Kind::Erased | Kind::Own(_) | Kind::Other(_) => {
+            return None;
+        }
     };
     Some(Queued { client_msg_id, outgoing, made_at: entry.sent_at })
 }

@@ -51,7 +51,7 @@ impl Keyring {
         let group = seat.group.clone();
         if let (Some(group), Some(commit)) = (&group, commit) {
             let (added, gone) = roster::named(message);
-            let removes: BTreeSet<UserId> = message.removes.iter().cloned().collect();
+            let removes: BTreeSet<UserId> = message.removes.iter().flat_map(|users| users.iter()).cloned().collect();
             let named = match message.kind {
                 _ if !id.is_group() => None,
                 Kind::System => Some(Named::System { added: &added, removed: &gone }),

@@ -523,7 +523,8 @@ fn own_entry(me: UserId, waiting: &Waiting, result: CommitResult) -> Message {
     message.commit = bytes(Part::Commit);
     message.welcome = bytes(Part::Welcome);
     message.tree = message.welcome.as_ref().and_then(|_| bytes(Part::Tree));
-    message.removes = waiting.removes.iter().cloned().collect();
+    let removes: Vec<UserId> = waiting.removes.iter().cloned().collect();
+    message.removes = (!removes.is_empty()).then(|| Box::new(removes));
     message
 }
 

@@ -19,6 +19,10 @@ Op = Literal[
     "reports",
     "report_close",
     "replay",
+    "erase",
+    "erase_again",
+    "hold",
+    "job",
     "repair",
 ]
 

@@ -173,7 +173,7 @@ class Message(TypedDict):
     epoch: NotRequired[int]
     # With this digest of a sealed message, 32 bytes, a member can prove what its sender wrote.
     frank: NotRequired[str]
-    # `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `pin`, `system`, `sealed`, `commit`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know.
+    # `text`, `image`, `file`, `voice`, `edit`, `delete`, `reaction`, `pin`, `system`, `sealed`, `commit`, `erased`, an app's own `x-NAME` or `xs-NAME`, or one that came later: a client shows nothing for a kind that it does not know.
     kind: str
     # The image, file or voice note of a message that is not deleted. A sealed message has only its id and length.
     media: NotRequired[Attached]
@@ -195,6 +195,8 @@ class Message(TypedDict):
     sent_at: Timestamp
     # A message's place in its conversation: 1, 2, 3, … without a hole. Zero stands before the first.
     seq: int
+    # Erasures only: the entries of that user, as ranges from the first to the last of each. Perhaps none.
+    seqs: NotRequired[list[list[int]]]
     # A sealed entry that does not count: no unread message, no push, no last message. A commit is always silent.
     silent: NotRequired[bool]
     # The event of a system entry.
@@ -203,6 +205,8 @@ class Message(TypedDict):
     target_seq: NotRequired[int]
     # The tree of the epoch that a commit begins, if the commit has a welcome.
     tree: NotRequired[Carried]
+    # Erasures only: the id that the erased user has from now on. No request can name it.
+    user_id: NotRequired[UserId]
     # The version of the text, from 2 on. An edit has the version of its target.
     version: NotRequired[int]
     # The welcome of the devices that a commit adds.

@@ -432,10 +432,12 @@ const FIELDS: Record<keyof Message, true> = {
   sender_id: true,
   sent_at: true,
   seq: true,
+  seqs: true,
   silent: true,
   system: true,
   target_seq: true,
   tree: true,
+  user_id: true,
   version: true,
   welcome: true,
 };

@@ -140,7 +140,14 @@ async fn admit(
     now: Timestamp,
 ) -> Result<Admission, Failure> {
     if audience.own().is_service() {
-        return Ok(Admission::Granted(Counts::default()));
+        let is_barred = async |user: &UserId| connections::is_barred(store, user).await;
+        let gone = match audience.others() {
+            // Without a row, the first message would make one anew.
+            [user] if standing.membership.is_none() => is_barred(user).await?,
+            _ => standing.erased,
+        };
+        let refused = || Admission::Refused(Refusal::Forbidden);
+        return Ok(if gone { refused() } else { Admission::Granted(Counts::default()) });
     }
     if let Err(refusal) = limits.check_features(content) {
         return Ok(Admission::Refused(refusal));
@@ -202,7 +209,7 @@ fn weight(standing: &Standing, audience: &Audience, content: &Content) -> Result
 fn is_sealed(content: &Content) -> bool {
     match content {
         Content::Sealed { .. } | Content::Commit(_) => true,
-        Content::Message { .. } | Content::Change { .. } | Content::Group(_) => false,
+        Content::Message { .. } | Content::Change { .. } | Content::Group(_) | Content::Erased(_) => false,
     }
 }
 
@@ -213,7 +220,7 @@ fn check_epoch(encryption: Encryption, standing: &Standing, user: &UserId, conte
     let epoch = match content {
         Content::Sealed { epoch, .. } => *epoch,
         Content::Commit(commit) => commit.epoch,
-        Content::Message { .. } | Content::Change { .. } | Content::Group(_) => {
+        Content::Message { .. } | Content::Change { .. } | Content::Group(_) | Content::Erased(_) => {
             return encryption.check_clear(user, now);
         }
     };

@@ -96,7 +96,7 @@ async fn others(store: &Store, audience: &Audience, draft: &Draft) -> Result<Vec
     if !matches!(draft.content, Content::Change { change: Change::Delete, .. }) {
         return Ok(vec![]);
     }
-    let rows = audience.others().iter().map(async |other| {
+    let rows = audience.others().iter().filter(|other| !other.is_service()).map(async |other| {
         let row = inbox::get(store, other, &draft.conversation_id).await;
         store::if_readable(row, "the row of a member who may not have read a message")
     });

@@ -102,6 +102,8 @@ pub(crate) async fn plan(
             let encrypted = crate::check_clear(actions, draft, head).is_err();
             plan = plan_change(draft, (head, own), (change, found, encrypted), place)?;
         }
+        // The messages that it names are empty already.
+        Content::Erased(_) => {}
         Content::Group(change) => {
             if let Err(not_added) = plan_group(actions, draft, change, (head, own, rows), &mut plan).await? {
                 return Ok(Planned::Nothing(not_added));

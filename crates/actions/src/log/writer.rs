@@ -54,7 +54,8 @@ pub(crate) async fn rows(store: &Store, draft: &Draft, head: Option<&Head>) -> R
         | Content::Sealed { .. }
         | Content::Commit(_)
         | Content::Change { .. }
-        | Content::Group(_) => None,
+        | Content::Group(_)
+        | Content::Erased(_) => None,
     };
     Ok(Rows { own, roster })
 }
