@@ -339,7 +339,7 @@ impl Server {
                 commit,
                 welcome,
                 tree: tree_of_entry,
-                removes,
+                removes: (!removes.is_empty()).then(|| Box::new(removes)),
                 ..text(String::new())
             },
         );
