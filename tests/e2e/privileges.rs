@@ -446,6 +446,8 @@ async fn channel(server: &TestServer) {
     bob.ok(only("watch")).await;
     alice.ok(about(&channel, "send", "m1", &json!({"kind": "text", "body": "hi"}))).await;
     bob.event("messages.new").await;
+    alice.ok(about(&channel, "update", "u1", &json!({"rings": "mentions"}))).await;
+    alice.ok(about(&channel, "send", "m2", &json!({"kind": "text", "body": "hi", "mentions": ["bob"]}))).await;
     bob.ok(about(&channel, "react", "r1", &json!({"seq": 2, "emoji": "👍"}))).await;
     alice.ok(about(&channel, "react", "r1", &json!({"seq": 2, "emoji": "👍"}))).await;
     bob.history(channel.as_str().unwrap()).await;

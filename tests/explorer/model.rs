@@ -271,6 +271,10 @@ impl Model for ChatModel {
         }
         self.0.hand_on_the_rest().await?;
         self.0.who_lacks_something_was_rung()?;
+        // A mention that DynamoDB does not take is logged, and the message stays.
+        if faults.iter().all(|step| matches!(step.fault, Some(Fault::Killed | Fault::Conflict))) {
+            self.0.who_is_mentioned_was_rung()?;
+        }
         // A function that dies between a push and its mark does not know that a dismissal is needed.
         if faults.iter().all(|step| step.fault == Some(Fault::Conflict)) {
             self.0.no_phone_shows_what_was_read()?;
@@ -300,10 +304,16 @@ impl Model for ChatModel {
 /// Returns the request for a channel that any user may join and post in.
 fn opening(members: &[&str]) -> Value {
     let mut create = json!({ "action": "create", "client_msg_id": "c1", "title": "x", "members": members });
-    for (name, value) in [("kind", "channel"), ("join", "open"), ("post", "all"), ("history", "all")] {
+    for (name, value) in
+        [("kind", "channel"), ("join", "open"), ("post", "all"), ("history", "all"), ("rings", "mentions")]
+    {
         create[name] = json!(value);
     }
     create
+}
+
+fn saying(id: &str, mentions: &[&str]) -> Value {
+    json!({ "action": "send", "kind": "text", "body": id, "client_msg_id": id, "mentions": mentions })
 }
 
 /// The other one of alice and bob.
@@ -410,10 +420,8 @@ impl Inner {
             Doing::Channel(user, members) => self.entry(n, user, "c1", &opening(members)).await,
             Doing::Join(user) => self.ask(n, user, &self.in_group(json!({ "action": "join" }))).await.is_some(),
             Doing::Watch(user) => self.watch(n, user).await,
-            Doing::Say(user, id) => {
-                let say = json!({ "action": "send", "kind": "text", "body": id, "client_msg_id": id });
-                self.entry(n, user, id, &self.in_group(say)).await
-            }
+            Doing::Say(user, id) => self.entry(n, user, id, &self.in_group(saying(id, &[]))).await,
+            Doing::Mention(user, id) => self.entry(n, user, id, &self.in_group(saying(id, &["bob"]))).await,
             Doing::Manage { user, action, whom, id, epoch } => {
                 let keys = epoch.map(|epoch| keys(user, id, epoch));
                 self.entry(n, user, id, &self.in_group(managing(action, whom, id, keys))).await
@@ -1324,6 +1332,27 @@ impl Inner {
         Ok(())
     }
 
+    /// Checks each member of a channel whom an unread message mentions, from the join on.
+    fn who_is_mentioned_was_rung(&self) -> Result<(), String> {
+        let devices = self.rows("DevicesTable");
+        let state = self.now.borrow();
+        for row in &state.tables.channel_rows {
+            let user = string(row, "user_id");
+            let from = number(row, "read_seq").max(number(row, "joined_seq"));
+            let names = |message: &&Value| {
+                let named = message["mentions"].as_array().is_some_and(|all| all.contains(&Value::from(user)));
+                named && message["sender_id"] != user && number(message, "seq") > from
+            };
+            let Some(seq) = state.tables.messages.iter().rfind(names).map(|message| number(message, "seq")) else {
+                continue;
+            };
+            ensure!(row["mentioned_seq"] == seq, "{seq} mentions {user}: {row}");
+            let rung = self.gate.with_cloud(|cloud| cloud.sns.pushes().iter().any(|push| push.data()["seq"] == seq));
+            ensure!(rung || devices.is_empty(), "{seq} mentions {user}, and no phone was rung for it: {row}");
+        }
+        Ok(())
+    }
+
     /// As a phone does: a ring is shown until one of the same conversation replaces it, or a clear of as much takes it away.
     fn no_phone_shows_what_was_read(&self) -> Result<(), String> {
         let mut shown = BTreeMap::new();
@@ -1338,7 +1367,8 @@ impl Inner {
             }
         });
         let state = self.now.borrow();
-        let bobs = state.tables.inbox.iter().find(|row| row["user_id"] == "bob");
+        let mut rows = state.tables.inbox.iter().chain(&state.tables.channel_rows);
+        let bobs = rows.find(|row| row["user_id"] == "bob");
         let read = bobs.map_or(0, |row| number(row, "read_seq"));
         let deleted = |seq: u64| state.tables.messages.iter().any(|one| one["seq"] == seq && is_deleted(one));
         let left: Vec<_> = shown.iter().filter(|(_, seq)| **seq <= read || deleted(**seq)).collect();

@@ -111,6 +111,8 @@ pub(crate) enum Doing {
     Watch(&'static str),
     /// The user writes the id into the group.
     Say(&'static str, &'static str),
+    /// The user writes the id into the channel, and mentions bob.
+    Mention(&'static str, &'static str),
     /// The user adds or removes a member, or changes a role. With an epoch, the request has the commit that ends it.
     Manage {
         user: &'static str,
@@ -193,6 +195,7 @@ impl Doing {
         | Self::Join(user)
         | Self::Watch(user)
         | Self::Say(user, _)
+        | Self::Mention(user, _)
         | Self::Manage { user, .. }
         | Self::Look(user)
         | Self::See(user)
@@ -220,6 +223,7 @@ impl Doing {
             | Self::React { user: from, id, .. }
             | Self::Pin { user: from, id, .. }
             | Self::Say(from, id)
+            | Self::Mention(from, id)
             | Self::Commit { user: from, id, .. }
             | Self::Refer { user: from, id, .. }
             | Self::Reset { user: from, id, .. }
@@ -270,6 +274,7 @@ impl Doing {
             Self::Join(_) => "join",
             Self::Watch(_) => "watch",
             Self::Say(..) => "say",
+            Self::Mention(..) => "mention",
             Self::Manage { action, .. } => action,
             Self::Fanout => "fanout",
             Self::Dying(doing) => doing.verb(),
@@ -354,8 +359,8 @@ impl Scenario {
 
 use Doing::{
     Ack, Ask, Block, Catch, Channel, Claim, Connect, Create, Disconnect, Drain, Dying, Erase, Expire, Fanout, Fetch,
-    Fill, Hear, Join, Kick, Look, Mark, Moderate, Notify, Offer, Publish, Put, Read, Register, Say, See, Suspend,
-    Sweep, Tell, Unblock, Watch,
+    Fill, Hear, Join, Kick, Look, Mark, Mention, Moderate, Notify, Offer, Publish, Put, Read, Register, Say, See,
+    Suspend, Sweep, Tell, Unblock, Watch,
 };
 
 /// Texts by which the filter judges.
@@ -902,6 +907,13 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     scenario("ch-post-read", &[CHANNEL, Say("alice", "a1")], &[Say("alice", "a2"), Read("bob", 2)]),
     scenario("ch-own-post-read", &[CHANNEL, Say("alice", "a1")], &[Say("bob", "b1"), Read("bob", 2)]),
     scenario("ch-delete-read", &[CHANNEL, Say("alice", "a1")], &[delete_of("alice", 2, "d1"), Read("bob", 2)]),
+    // The mention is written after the post, if the row exists and has not read it.
+    scenario("c-mention-leave", &[CHANNEL], &[Mention("alice", "a1"), leave("bob", "l1")]),
+    scenario("c-mention-read", &[CHANNEL], &[Mention("alice", "a1"), Read("bob", 2)]),
+    scenario("c-mention-mention", &[CHANNEL, Join("carol")], &[Mention("alice", "a1"), Mention("carol", "c1")]),
+    // `notify` pushes first, then records the push in the row, unless the user has read the message by then.
+    scenario("c-mention-ring", &[CHANNEL, PHONE, Mention("alice", "a1")], &[Notify("bob"), Read("bob", 2)]),
+    scenario("c-mention-killed", &[CHANNEL, PHONE], &[Mention("alice", "a1"), Notify("bob")]),
     scenario("s-publish-connect", &[], &[Publish(&["o1", "o2"]), BOB]),
     // The transaction is conditional on the end in the user's row, as for any message.
     scenario("s-publish-ack", &[BOB, Publish(&["o1"])], &[Publish(&["o2"]), Ack("bob", 1)]),

@@ -38,7 +38,7 @@ function withOthers(members: readonly string[], by: string, you: (user: string) 
 const roles = { owner: "the owner", admin: "an admin", member: "a member", none: "no member" };
 
 function changes(
-  { title, post, add, history, join }: Extract<System, { event: "info.changed" }>,
+  { title, post, add, history, join, rings }: Extract<System, { event: "info.changed" }>,
   what: "group" | "channel",
 ): string[] {
   const is = (value: string | undefined, words: Record<string, string>) => (value && words[value]) || "";
@@ -47,6 +47,7 @@ function changes(
     is(post, { all: "let all members write", admins: "let only admins write" }),
     is(add, { all: "let all members add others", admins: "let only admins add others" }),
     is(join, { open: "let anyone join", admins: "let only users join whom admins add" }),
+    is(rings, { mentions: "let mentions notify members", off: "let mentions notify no one" }),
     is(history, { all: "let new members see earlier messages", joined: "let new members see only new messages" }),
   ].filter(Boolean);
 }

@@ -29,8 +29,8 @@ use pigeonhole_client::{
     At, Attachment, Chat, ChatRow, Client, ClientMsgId, Config, Content, ConversationId, ConversationSettings,
     DeviceId, DeviceToken, Draft, Emoji, Error, Event, Events, FileName, Filter, Info, Item, JoinBy, Keys,
     ListSnapshot, Lock, Message, MessageItem, MimeType, MutedUntil, NewGroup, Notice, Platform, ProfileChange,
-    Progress, Quiet, Registration, ReportReason, ReportRequest, Role, Screen, SendResult, Sent, Seq, Settings, Side,
-    State, Target, Title, TokenError, Unreadable, UserId, UserSettings, View, When, Why,
+    Progress, Quiet, Registration, ReportReason, ReportRequest, Rings, Role, Screen, SendResult, Sent, Seq, Settings,
+    Side, State, Target, Title, TokenError, Unreadable, UserId, UserSettings, View, When, Why,
 };
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use tokio::sync::Notify;
@@ -45,8 +45,8 @@ const HELP: &str = "\
 /own KIND DATA [TEXT]   (of your app's own kind, with a JSON object without spaces: /own x-poll {\"options\":2} Tea?)
 /send PATH [TEXT]   /save N PATH   /retry   /discard   (the messages that the server refused)
 /group TITLE USER...   /channel TITLE USER...   /join ID   /leave
-/add USER...   /remove USER   /role USER owner|admin|member   /restrict USER [TIME|forever]   /title TEXT   /members
-/mute on|off   /pin on|off   /block USER on|off   /online USER   /name TEXT   (the name that others see of you)
+/add USER...   /remove USER   /role USER owner|admin|member   /restrict USER [TIME|forever]   /title TEXT   /members   /rings on|off
+/mute on|off   /top on|off   /block USER on|off   /online USER   /name TEXT   (the name that others see of you)
 /report N spam|abuse|sexual|violence|illegal|other [TEXT]   (tells the operator about a message)
 /safety [USER]   /verify [USER]   /accept [USER]   (the keys of the other user, or of a member; needs --encrypted)
 /reset   (new keys for this conversation)
@@ -544,6 +544,11 @@ impl Terminal {
                 let info = Info { title: Some(Title::parse(rest)?), ..Info::default() };
                 self.client.update(self.chat().id(), info).await?.stored().await?;
             }
+            "rings" => {
+                let rings = if first == "on" { Rings::Mentions } else { Rings::Off };
+                let info = Info { rings: Some(rings), ..Info::default() };
+                self.client.update(self.chat().id(), info).await?.stored().await?;
+            }
             "name" => {
                 let name = if rest.is_empty() { None } else { Some(Title::parse(rest)?) };
                 self.client.set_profile(ProfileChange { name: Some(name), ..ProfileChange::default() }).await?;
@@ -558,7 +563,7 @@ impl Terminal {
                 let set = ConversationSettings { muted_until, ..ConversationSettings::default() };
                 self.client.settings(Settings::Conversation { conversation_id: self.chat().id().clone(), set }).await?;
             }
-            "pin" => self.chat().pin_to_top(first == "on").await?,
+            "top" => self.chat().pin_to_top(first == "on").await?,
             _ => return Err(format!("/{name} is not a command; /help lists them").into()),
         }
         Ok(())

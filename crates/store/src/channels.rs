@@ -417,10 +417,8 @@ pub async fn mention(
     let write = store.client.update_item().table_name(table).set_key(Some(key(user, channel)));
     let write = write
         .update_expression("SET mentioned_seq = :seq, mentioned_at = :at, mentioned_loud = :loud")
-        .condition_expression(format!(
-            "{IS_MEMBER} AND read_seq < :seq AND joined_seq < :seq \
-             AND (attribute_not_exists(mentioned_seq) OR mentioned_seq < :seq)"
-        ))
+        // A user without a row has read nothing, and is no member.
+        .condition_expression("read_seq < :seq AND (attribute_not_exists(mentioned_seq) OR mentioned_seq < :seq)")
         .expression_attribute_values(":seq", number(mention.seq))
         .expression_attribute_values(":at", number(mention.at.millis()))
         .expression_attribute_values(":loud", AttributeValue::Bool(mention.is_loud));

@@ -115,6 +115,10 @@ async fn a_repetition_records_what_the_first_try_did_not() {
     assert_eq!((sent["seq"].clone(), mentioned(&bench, "bob").await), (json!(3), Value::Null));
     let sent = bench.ok("alice", say(&id, "m2", &["bob"])).await;
     assert_eq!((sent["duplicate"].clone(), mentioned(&bench, "bob").await), (json!(true), json!(3)));
+    // Not above a later one.
+    bench.ok("alice", say(&id, "m3", &["bob"])).await;
+    bench.ok("alice", say(&id, "m2", &["bob"])).await;
+    assert_eq!(mentioned(&bench, "bob").await, 4);
     bench.ok("bob", json!({"action": "leave", "conversation_id": id, "client_msg_id": "l"})).await;
     bench.ok("alice", say(&id, "m2", &["bob"])).await;
     assert!(bench.aws.rows("InboxTable").iter().all(|row| row["user_id"] != "bob" || row["conversation_id"] != id));

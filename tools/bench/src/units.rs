@@ -454,6 +454,10 @@ async fn posting() -> Rows {
     ] {
         rows.push((name, app.cost([(user, frame)]).await));
     }
+    app.ok("alice", about("update", json!({"rings": "mentions"}))).await;
+    let named = json!({"kind": "text", "body": "hi", "mentions": ["u0", "u1", "u2"]});
+    let cost = app.cost([("alice", in_group(&channel, "send", "m3", &named))]).await;
+    rows.push(("send: in a channel, mentions three members", cost));
     for number in 0..20 {
         let create = json!({"action": "create", "kind": "channel", "client_msg_id": format!("c{number}"), "title": "News",
             "members": ["bob"]});

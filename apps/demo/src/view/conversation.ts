@@ -404,13 +404,14 @@ function count(members: number): string {
 
 /** Returns the members who can be mentioned: a service gets no notification. */
 function named(chat: Opened | undefined, me: string): Named[] {
-  if (chat?.row.kind !== "group") {
-    // Outside a group a mention has no use.
+  const isGroup = chat?.row.kind === "group";
+  if (!chat || !(isGroup || chat.row.rules.rings === "mentions")) {
+    // Elsewhere a mention has no use.
     return [];
   }
   const others = chat.members.filter(({ userId }) => userId !== me && !isService(userId));
   const users = others.map(({ userId }) => ({ id: userId, name: userId })).sort((a, b) => (a.id < b.id ? -1 : 1));
-  return moderates(chat.row.role) && users.length > 0 ? [...users, { id: "*", name: "all" }] : users;
+  return isGroup && moderates(chat.row.role) && users.length > 0 ? [...users, { id: "*", name: "all" }] : users;
 }
 
 /** Describes a chat’s settings. */

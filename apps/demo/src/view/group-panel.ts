@@ -28,6 +28,7 @@ const rules = {
   post: { name: "Who can write", all: "All members", admins: "Only admins" },
   add: { name: "Who can add members", all: "All members", admins: "Only admins" },
   join: { name: "Who can join", open: "Anyone", admins: "Only users whom admins add" },
+  rings: { name: "Mentions notify", off: "No one", mentions: "The members they name" },
   history: { name: "New members see", joined: "Only new messages", all: "Earlier messages too" },
 } as const;
 type Rule = keyof typeof rules;
@@ -133,7 +134,7 @@ export class GroupPanel {
     this.#rulesList.hidden = !isModerated;
     for (const [rule, select] of this.#rules) {
       select.value = row.rules[rule] ?? "";
-      put(select.labels[0] ?? select, "hidden", rule === "join" && !isChannel);
+      put(select.labels[0] ?? select, "hidden", (rule === "join" || rule === "rings") && !isChannel);
     }
     const isLast = members.length === 1 && !isChannel;
     this.#leave.disabled = row.role === "owner" && !isLast;
