@@ -140,8 +140,7 @@ impl User {
                     history: Some(history),
                     post: Some(AllowedTo::All),
                     add: Some(AllowedTo::All),
-                    join: None,
-                    rings: None,
+                    ..Info::default()
                 };
                 client.update(id, info).await
             }

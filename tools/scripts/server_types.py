@@ -18,7 +18,11 @@ REQUESTS = {
     "Send": ("SendRequest", ["client_msg_id", "kind?", "body", "data", "mentions", "reply_to"]),
     "CreateGroup": (
         "CreateRequest",
-        ["client_msg_id", "title", "members", "kind", "post", "add", "history", "join"],
+        ["client_msg_id", "title", "members", "kind", "about", "data", "post", "add", "history", "join"],
+    ),
+    "Update": (
+        "UpdateRequest",
+        ["conversation_id", "client_msg_id", "title", "about", "data", "post", "add", "history", "join"],
     ),
     "Add": ("AddRequest", ["conversation_id", "client_msg_id", "members"]),
     "Remove": ("RemoveRequest", ["conversation_id", "client_msg_id", "user_id"]),

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use wire::limits::{GROUP_CHANGE_MEMBERS_MAX, MENTIONS_MAX, THUMBNAIL_BYTES_MAX};
 use wire::{
-    AllowedTo, ClientMsgId, ConversationKind, CreateRequest, Data, HistoryFrom, JoinBy, Kind, Message, Rings, Role,
-    Seq, System, Target, Title, UserId, body_fits, check_own, mentions_fit,
+    AllowedTo, ClientMsgId, ConversationKind, CreateRequest, Data, HistoryFrom, JoinBy, Kind, Look, Message, Rings,
+    Role, Seq, System, Target, Title, UserId, body_fits, check_own, mentions_fit,
 };
 
 use crate::Error;
@@ -189,6 +189,8 @@ pub struct NewGroup {
     pub rings: Option<Rings>,
     /// Whether a group is encrypted, which a channel is not. `None`: if the client has keys.
     pub encrypted: Option<bool>,
+    /// The description, and the app's own data.
+    pub look: Look,
 }
 
 impl NewGroup {
@@ -204,6 +206,7 @@ impl NewGroup {
             join: None,
             rings: None,
             encrypted: None,
+            look: Look::default(),
         }
     }
 
@@ -222,8 +225,9 @@ impl NewGroup {
     /// Returns the request that creates it. `has_keys`: the client has encryption.
     pub fn request(self, client_msg_id: ClientMsgId, has_keys: bool) -> CreateRequest {
         let encrypted = self.is_encrypted(has_keys);
-        let Self { kind, title, members, history, post, add, join, rings, encrypted: _ } = self;
-        CreateRequest { client_msg_id, kind, title, members, history, post, add, join, rings, encrypted }
+        let Self { kind, title, members, history, post, add, join, rings, encrypted: _, look } = self;
+        let look = Box::new(look);
+        CreateRequest { client_msg_id, kind, title, members, history, post, add, join, rings, encrypted, look }
     }
 
     fn is_encrypted(&self, has_keys: bool) -> bool {

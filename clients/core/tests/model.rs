@@ -386,6 +386,7 @@ impl Server {
                 marked_unread: said.marked_unread,
                 pinned: false,
                 restricted_until: None,
+                info_seq: None,
                 blocked: false,
                 encrypted: false,
                 epoch: None,

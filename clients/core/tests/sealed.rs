@@ -927,7 +927,7 @@ fn group() -> World {
     ];
     let members = vec![user("alice"), user("bob")];
     let title = wire::Title::parse("model").unwrap();
-    let event = System::Created { title, members: members.clone() };
+    let event = System::Created { title, members: members.clone(), look: Box::default() };
     world.server.system(&user("alice"), ClientMsgId::parse("g1").unwrap(), event, None);
     world.server.news.clear();
     world.server.let_in(&members, Seq::FIRST);

@@ -582,7 +582,7 @@ impl Client {
         &self,
         user_ids: Vec<UserId>,
     ) -> impl Future<Output = Result<ProfilesResult, Error>> + Send + 'static + use<> {
-        self.ask(ProfilesRequest { user_ids })
+        self.ask(ProfilesRequest { user_ids, conversation_ids: vec![] })
     }
 
     /// Changes the user's own profile. A field that is left out stays, and `Some(None)` removes it. Returns the version.

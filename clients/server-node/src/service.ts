@@ -11,6 +11,7 @@ import type {
   Send,
   SendResult,
   Typing,
+  Update,
 } from "./types.ts";
 
 /** A sender that is no user, with an id such as `@orders`. Each method resolves when the server has stored the change. */
@@ -42,6 +43,11 @@ export class Service {
   /** Lets a member only read until a time. The service must be an admin of the group. */
   restrict(member: Restrict): Promise<SendResult> {
     return this.#ask("restrict", member);
+  }
+
+  /** Changes the title, the look and the rules of a group. The service must be an admin of the group. */
+  update(group: Update): Promise<SendResult> {
+    return this.#ask("update", group);
   }
 
   /** Shows the text that the service is writing, as far as it is, until the service sends it or for 6 s. */

@@ -95,11 +95,18 @@ export interface Reaction {
   mine: boolean;
 }
 
+/** The description of a group or a channel. A description of a stored entry is not checked. */
+export type About = string;
+
 /** The title of a group. A title of a stored entry is not checked: an earlier version accepted characters that are forbidden now. */
 export type Title = string;
 
 /** The creator is the first of the members. */
 export interface SystemCreated {
+  /** The description, with at most 1,500 bytes of UTF-8. Line breaks are allowed. */
+  about?: About | null;
+  /** An object of the app's own, with at most 2,048 bytes without spaces. */
+  data?: Data | null;
   event: "created";
   members: UserId[];
   title: Title;
@@ -139,8 +146,12 @@ export interface SystemMemberRestricted {
 
 /** The new values of the changed properties. */
 export interface SystemInfoChanged {
+  /** The description, with at most 1,500 bytes of UTF-8. Line breaks are allowed. */
+  about?: About | null;
   /** The members of a group who may do something. */
   add?: "all" | "admins";
+  /** An object of the app's own, with at most 2,048 bytes without spaces. */
+  data?: Data | null;
   event: "info.changed";
   /** The entries that a new member sees: those from the join on, or all. */
   history?: "joined" | "all";
@@ -327,6 +338,10 @@ export interface CreateGroup {
   members: UserId[];
   /** A channel has any number of members, who read it on demand. */
   kind?: "group" | "channel";
+  /** The description, with at most 1,500 bytes of UTF-8. Line breaks are allowed. */
+  about?: About | null;
+  /** An object of the app's own, with at most 2,048 bytes without spaces. */
+  data?: Data | null;
   /** The members who may write messages. Default: all in a group, admins in a channel. */
   post?: "all" | "admins";
   /** The members who may add others. Default: as for `post`. */
@@ -334,6 +349,26 @@ export interface CreateGroup {
   /** The entries that a new member sees: those from the join on, or all. */
   history?: "joined" | "all";
   /** In a channel only: the users who may join by themselves. Default: no user. */
+  join?: "open" | "admins";
+}
+
+/** Changes what a group is called, and what its members may do. */
+export interface Update {
+  conversation_id: ConversationId;
+  /** The idempotency key: unique per sender and conversation, across all actions. */
+  client_msg_id: ClientMsgId;
+  title?: Title;
+  /** The description, with at most 1,500 bytes of UTF-8. Line breaks are allowed. */
+  about?: About | null;
+  /** An object of the app's own, with at most 2,048 bytes without spaces. */
+  data?: Data | null;
+  /** The members who may write messages. */
+  post?: "all" | "admins";
+  /** The members who may add others. */
+  add?: "all" | "admins";
+  /** For those who join from now on. */
+  history?: "joined" | "all";
+  /** In a channel only: the users who may join by themselves. */
   join?: "open" | "admins";
 }
 

@@ -82,7 +82,12 @@ export const isResult: { [A in keyof Results]: (value: unknown) => value is Resu
 }
 
 function isGuarded(definition) {
-  return definition.type === "object" || tagOf(definition) !== undefined;
+  return definition.type === "object" || tagOf(definition) !== undefined || isChoice(definition);
+}
+
+/** Whether it is one of several named objects. */
+function isChoice({ type, anyOf = [] }) {
+  return type === undefined && anyOf.length > 0 && anyOf.every(({ $ref }) => $ref);
 }
 
 /** The field by which the alternatives of a choice between objects differ. */
@@ -105,6 +110,10 @@ function references(schema) {
 }
 
 function guard(name, definitions) {
+  if (isChoice(definitions[name])) {
+    const each = definitions[name].anyOf.map(({ $ref }) => `is${nameOf($ref)}(value)`).join(" || ");
+    return `export function is${name}(value: unknown): value is ${name} {\n  return ${each};\n}\n`;
+  }
   const all = ["return isObject(value)", ...conditions(definitions[name], definitions)].join(" &&\n    ");
   return `export function is${name}(value: unknown): value is ${name} {\n  ${all};\n}\n`;
 }

@@ -301,6 +301,10 @@ export type UploadRequest1 =
       media_id: MediaId;
     };
 /**
+ * The description of a group or a channel. A description of a stored entry is not checked.
+ */
+export type About = string;
+/**
  * Bytes in a frame, or in an uploaded file of kind `sealed`.
  */
 export type Carried =
@@ -320,6 +324,10 @@ export type Carried =
  * Changes what a group is called, and what its members may do.
  */
 export type UpdateRequest = UpdateRequest1 & {
+  /**
+   * The description, with at most 1,500 bytes of UTF-8. Line breaks are allowed.
+   */
+  about?: About | null;
   action: "update";
   /**
    * The members who may add others.
@@ -330,6 +338,10 @@ export type UpdateRequest = UpdateRequest1 & {
    */
   client_msg_id: ClientMsgId;
   conversation_id: ConversationId;
+  /**
+   * An object of the app's own, with at most 2,048 bytes without spaces.
+   */
+  data?: Data | null;
   /**
    * For those who join from now on.
    */
@@ -488,6 +500,14 @@ export type MessageId = string;
  */
 export type System =
   | {
+      /**
+       * The description, with at most 1,500 bytes of UTF-8. Line breaks are allowed.
+       */
+      about?: About | null;
+      /**
+       * An object of the app's own, with at most 2,048 bytes without spaces.
+       */
+      data?: Data | null;
       event: "created";
       /**
        * @minItems 1
@@ -530,9 +550,17 @@ export type System =
     }
   | {
       /**
+       * The description, with at most 1,500 bytes of UTF-8. Line breaks are allowed.
+       */
+      about?: About | null;
+      /**
        * The members of a group who may do something.
        */
       add?: "all" | "admins";
+      /**
+       * An object of the app's own, with at most 2,048 bytes without spaces.
+       */
+      data?: Data | null;
       event: "info.changed";
       /**
        * The entries that a new member sees: those from the join on, or all.
@@ -572,6 +600,10 @@ export type PinResult = SendResult;
  * The id of a report, made by the server.
  */
 export type ReportId = string;
+/**
+ * The profile of a user, or of a conversation that the caller sees.
+ */
+export type ProfileOf = Profile | ConversationProfile;
 /**
  * The removal is stored, as an entry, which is the last that the user gets.
  */
@@ -969,10 +1001,17 @@ export interface Opened {
   seq: number;
 }
 /**
- * The names and data of users.
+ * The names and data of users, and the looks of groups and channels.
  */
 export interface ProfilesRequest {
   action: "profiles";
+  /**
+   * Groups and channels. At most 50 ids in both lists together.
+   *
+   * @minItems 1
+   * @maxItems 50
+   */
+  conversation_ids?: ConversationId[];
   /**
    * Echoed by the answer.
    */
@@ -981,7 +1020,7 @@ export interface ProfilesRequest {
    * @minItems 1
    * @maxItems 50
    */
-  user_ids: UserId[];
+  user_ids?: UserId[];
 }
 /**
  * Changes the user's own name and data.
@@ -1048,6 +1087,10 @@ export interface DownloadRequest {
  * Makes a group or a channel.
  */
 export interface CreateRequest {
+  /**
+   * The description, with at most 1,500 bytes of UTF-8. Line breaks are allowed.
+   */
+  about?: About | null;
   action: "create";
   /**
    * The members who may add others. Default: as for `post`.
@@ -1057,6 +1100,10 @@ export interface CreateRequest {
    * The idempotency key: unique per user.
    */
   client_msg_id: ClientMsgId;
+  /**
+   * An object of the app's own, with at most 2,048 bytes without spaces.
+   */
+  data?: Data | null;
   /**
    * In a group only: encrypted messages only, from the first on.
    */
@@ -1796,6 +1843,10 @@ export interface Conversation {
    */
   history?: "joined" | "all";
   /**
+   * In a group, the last entry that set the title or the look. Present once there was one since the creation, or a look.
+   */
+  info_seq?: number;
+  /**
    * The kind of a conversation. More kinds will come.
    */
   kind: "direct" | "group" | "channel";
@@ -1988,11 +2039,11 @@ export interface ProfilesResult {
   /**
    * The ids to request again: their profiles did not fit the frame.
    */
-  left: UserId[];
+  left: string[];
   /**
-   * The profiles of those who have one, in no order, as many as a frame holds.
+   * The profiles that exist, in no order, as many as a frame holds.
    */
-  profiles: Profile[];
+  profiles: ProfileOf[];
 }
 /**
  * The name and the data of a user or a service.
@@ -2006,6 +2057,21 @@ export interface Profile {
   user_id: UserId;
   /**
    * Rises with each change.
+   */
+  version: number;
+}
+/**
+ * The look of a group or a channel.
+ */
+export interface ConversationProfile {
+  about?: About;
+  conversation_id: ConversationId;
+  /**
+   * An object of the app's own.
+   */
+  data?: Data;
+  /**
+   * The `info_seq` of the conversation.
    */
   version: number;
 }
@@ -2492,6 +2558,10 @@ export interface Channel {
    * The entries that a new member sees: those from the join on, or all.
    */
   history: "joined" | "all";
+  /**
+   * The last entry that set the title or the look. Present once there was one since the creation, or a look.
+   */
+  info_seq?: number;
   /**
    * The users who may join, of those who know the id.
    */
@@ -3067,8 +3137,8 @@ export function isChannel(value: unknown): value is Channel {
     has(value, isText, "add", "conversation_id", "history", "join", "post", "role", "title") &&
     mayHave(value, isFlag, "archived", "marked_unread", "pinned") &&
     has(value, isInteger, "first_seq", "last_seq", "read_seq", "unread") &&
+    mayHave(value, isInteger, "info_seq", "mentioned_seq") &&
     mayHave(value, isLastMessage, "last_message") &&
-    mayHave(value, isInteger, "mentioned_seq") &&
     mayHave(value, isText, "rings") &&
     value.kind === "channel" &&
     (value.muted_until === undefined || (isTimestamp(value.muted_until) || value.muted_until === "forever")) &&
@@ -3120,10 +3190,18 @@ export function isConversation(value: unknown): value is Conversation {
     mayHave(value, isFlag, "archived", "blocked", "encrypted", "marked_unread", "mute_mentions", "pinned") &&
     has(value, isText, "conversation_id", "kind") &&
     has(value, isInteger, "delivered_seq", "last_seq", "read_seq", "unread") &&
-    mayHave(value, isInteger, "epoch", "first_seq", "member_count", "mentions") &&
+    mayHave(value, isInteger, "epoch", "first_seq", "info_seq", "member_count", "mentions") &&
     has(value, isLastMessage, "last_message") &&
     (value.muted_until === undefined || (isTimestamp(value.muted_until) || value.muted_until === "forever")) &&
     (value.restricted_until === undefined || (isTimestamp(value.restricted_until) || value.restricted_until === "forever"));
+}
+
+export function isConversationProfile(value: unknown): value is ConversationProfile {
+  return isObject(value) &&
+    mayHave(value, isText, "about") &&
+    has(value, isText, "conversation_id") &&
+    mayHave(value, isData, "data") &&
+    has(value, isInteger, "version");
 }
 
 export function isConversationSettings(value: unknown): value is ConversationSettings {
@@ -3360,6 +3438,10 @@ export function isProfileEvent(value: unknown): value is ProfileEvent {
     value.type === "profile";
 }
 
+export function isProfileOf(value: unknown): value is ProfileOf {
+  return isProfile(value) || isConversationProfile(value);
+}
+
 export function isProfileResult(value: unknown): value is ProfileResult {
   return isObject(value) &&
     has(value, isInteger, "version");
@@ -3368,7 +3450,7 @@ export function isProfileResult(value: unknown): value is ProfileResult {
 export function isProfilesResult(value: unknown): value is ProfilesResult {
   return isObject(value) &&
     has(value, listOf(isText), "left") &&
-    has(value, listOf(isProfile), "profiles");
+    has(value, listOf(isProfileOf), "profiles");
 }
 
 export function isPublishKeysResult(value: unknown): value is PublishKeysResult {
@@ -3462,12 +3544,12 @@ export function isSettingsResult(value: unknown): value is SettingsResult {
 export function isSystem(value: unknown): value is System {
   return isObject(value) &&
     typeof value.event === "string" &&
-    (value.event !== "created" || (has(value, listOf(isText), "members") && has(value, isText, "title"))) &&
+    (value.event !== "created" || (has(value, listOf(isText), "members") && has(value, isText, "title") && (value.about === undefined || (isText(value.about) || value.about === null)) && (value.data === undefined || (isData(value.data) || value.data === null)))) &&
     (value.event !== "members.added" || (has(value, listOf(isText), "members"))) &&
     (value.event !== "members.removed" || (has(value, listOf(isText), "members"))) &&
     (value.event !== "role.changed" || (has(value, isText, "role", "user_id"))) &&
     (value.event !== "member.restricted" || (has(value, isText, "user_id") && (value.until === undefined || (isTimestamp(value.until) || value.until === "forever")))) &&
-    (value.event !== "info.changed" || (mayHave(value, isText, "add", "history", "join", "post", "rings", "title")));
+    (value.event !== "info.changed" || (mayHave(value, isText, "add", "history", "join", "post", "rings", "title") && (value.about === undefined || (isText(value.about) || value.about === null)) && (value.data === undefined || (isData(value.data) || value.data === null))));
 }
 
 export function isTypingEvent(value: unknown): value is TypingEvent {

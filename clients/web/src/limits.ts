@@ -1,5 +1,7 @@
 // Generated from frames.schema.json by `npm run types`.
 
+export const ABOUT_BYTES_MAX = 1500;
+export const ABOUT_CHARS_MAX = 500;
 export const ACK_ENTRIES_MAX = 25;
 export const BODY_BYTES_MAX = 16384;
 export const BODY_JSON_BYTES_MAX = 24576;

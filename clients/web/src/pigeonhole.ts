@@ -190,7 +190,7 @@ export class Pigeonhole {
     const all: Profile[] = [];
     for (let left = userIds; left.length > 0; ) {
       const page = await this.#actions.profiles(left.slice(0, limits.PROFILES_MAX));
-      all.push(...page.profiles);
+      all.push(...page.profiles.filter((profile) => "user_id" in profile));
       left = [...page.left, ...left.slice(limits.PROFILES_MAX)];
     }
     return all;

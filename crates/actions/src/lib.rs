@@ -564,12 +564,12 @@ impl Actions {
         report::report(self, user, request).await
     }
 
-    /// Returns profiles of users.
+    /// Returns profiles of users, and looks of groups and channels.
     ///
     /// # Errors
     /// `forbidden` where there are none, or a service that failed.
-    pub async fn profiles(&self, request: &ProfilesRequest) -> Result<ProfilesResult, Failure> {
-        profiles::list(self, request).await
+    pub async fn profiles(&self, user: &UserId, request: &ProfilesRequest) -> Result<ProfilesResult, Failure> {
+        profiles::list(self, user, request).await
     }
 
     /// Changes the user's own profile.

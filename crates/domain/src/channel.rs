@@ -117,6 +117,7 @@ impl ChannelRow {
             conversation_id: self.conversation_id,
             kind: ConversationKind::Channel,
             title: head.group.title.clone(),
+            info_seq: head.group.info_seq,
             role: self.role,
             first_seq: self.first_seq,
             history: head.rules.history,
@@ -180,10 +181,19 @@ mod tests {
 
     fn channel(history: HistoryFrom) -> Head {
         let title = Title::parse("News").unwrap();
-        let create =
-            GroupChange::Create { title: title.clone(), members: vec![], rules: rules(history), encrypted: false };
+        let create = GroupChange::Create {
+            title: title.clone(),
+            members: vec![],
+            rules: rules(history),
+            encrypted: false,
+            look: Box::default(),
+        };
         let first = entry("ann", None, Content::Group(create));
-        Head::first(&first, &GroupChange::create(&user("ann"), &title, &[], rules(history), &first.place), false)
+        Head::first(
+            &first,
+            &GroupChange::create(&user("ann"), (&title, &Look::default()), &[], rules(history), &first.place),
+            false,
+        )
     }
 
     fn post(head: &Head, sender: &str) -> Entry {

@@ -1,7 +1,7 @@
 //! The digest that distinguishes a repeated request from another one with the same idempotency key.
 
 use sha2::{Digest, Sha256};
-use wire::{AllowedTo, Bytes, Carried, Emoji, HistoryFrom, Info, Rings, UserId};
+use wire::{AllowedTo, Bytes, Carried, Emoji, HistoryFrom, Info, Look, Rings, UserId};
 
 use crate::draft::{Change, Content, Draft, GroupChange, NewCommit, Rules};
 
@@ -87,12 +87,17 @@ fn commit_digest(commit: &NewCommit) -> String {
 fn group_change_text(change: &GroupChange) -> String {
     let names = |members: &[UserId]| members.iter().map(UserId::as_str).collect::<Vec<_>>().join(" ");
     match change {
-        GroupChange::Create { title, members, rules: Rules { history, post, add, join, rings }, encrypted } => {
+        GroupChange::Create { title, members, rules: Rules { history, post, add, join, rings }, encrypted, look } => {
             let [history, post, add] = [history.as_str(), post.as_str(), add.as_str()];
             let join = join.map(|join| format!("channel {} ", join.as_str())).unwrap_or_default();
             let encrypted = if *encrypted { "encrypted " } else { "" };
             let rings = if *rings == Rings::Off { "" } else { "rings " };
-            format!("create {join}{rings}{encrypted}{history} {post} {add} {}\0{}", names(members), title.as_str())
+            let look = look_text(look);
+            format!(
+                "create {join}{rings}{encrypted}{history} {post} {add} {}\0{}{look}",
+                names(members),
+                title.as_str()
+            )
         }
         GroupChange::Add { members, .. } => format!("add {}", names(members)),
         GroupChange::Remove { user, .. } => format!("remove {user}"),
@@ -102,20 +107,26 @@ fn group_change_text(change: &GroupChange) -> String {
         GroupChange::Restrict { user, until } => {
             format!("restrict {user} {}", until.map_or_else(|| "-".to_owned(), |until| until.to_string()))
         }
-        GroupChange::Update { info: Info { title, history, post, add, join, rings } } => {
+        GroupChange::Update { info: Info { title, history, post, add, join, rings, look } } => {
             let [post, add] = [post, add].map(|who| who.map_or("-", AllowedTo::as_str));
             let title = title.as_ref().map(|title| format!("\0{}", title.as_str())).unwrap_or_default();
             let join = join.map(|join| format!(" {}", join.as_str())).unwrap_or_default();
             let rings = rings.map(|rings| format!(" rings {}", rings.as_str())).unwrap_or_default();
-            format!("update {} {post} {add}{join}{rings}{title}", history.map_or("-", HistoryFrom::as_str))
+            let look = look_text(look);
+            format!("update {} {post} {add}{join}{rings}{title}{look}", history.map_or("-", HistoryFrom::as_str))
         }
     }
+}
+
+/// A request without a look has the digest that earlier versions stored. No title has a line end.
+fn look_text(look: &Look) -> String {
+    if look.is_empty() { String::new() } else { format!("\nlook {}", serde_json::to_string(look).unwrap_or_default()) }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use wire::{ClientMsgId, ConversationId, Kind, MediaId, Seq, Title};
+    use wire::{About, ClientMsgId, ConversationId, Kind, MediaId, Seq, Title};
 
     use super::*;
 
@@ -167,16 +178,24 @@ mod tests {
         });
         let edit = "[ab ]{0,2}".prop_map(|body| Change::Edit { body, data: None });
         let change = (seq(), prop_oneof![Just(Change::Delete), Just(Change::React { emoji: None }), edit]);
+        let look = || {
+            let about =
+                prop_oneof![Just(None), Just(Some(None)), "[ab]".prop_map(|text| Some(About::parse(&text).ok()))];
+            let data = prop_oneof![Just(None), Just(Some(None)), Just(Some(Some(wire::Data::default())))];
+            (about, data).prop_map(|(about, data)| Box::new(Look { about, data }))
+        };
         let group = prop_oneof![
             (user(), keys()).prop_map(|(user, keys)| GroupChange::Remove { user, keys }),
             (proptest::collection::vec(user(), 1..3), keys())
                 .prop_map(|(members, keys)| GroupChange::Add { members, keys }),
-            any::<bool>().prop_map(|encrypted| GroupChange::Create {
+            (any::<bool>(), look()).prop_map(|(encrypted, look)| GroupChange::Create {
                 title: Title::parse("Trip").unwrap(),
                 members: vec![],
                 rules: Rules::default(),
                 encrypted,
+                look,
             }),
+            look().prop_map(|look| GroupChange::Update { info: Info { look, ..Info::default() } }),
             Just(GroupChange::Leave),
         ];
         prop_oneof![

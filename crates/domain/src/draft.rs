@@ -2,7 +2,7 @@
 
 use wire::{
     AllowedTo, Attached, Bytes, Carried, ClientMsgId, ConversationId, Data, Emoji, HistoryFrom, Info, JoinBy, Kind,
-    MediaId, MutedUntil, Rings, Role, SERVICE_DEFAULT, SealedMedia, Seq, Title, UserId,
+    Look, MediaId, MutedUntil, Rings, Role, SERVICE_DEFAULT, SealedMedia, Seq, Title, UserId,
 };
 
 use crate::erased::ErasedBody;
@@ -95,6 +95,7 @@ pub enum GroupChange {
         rules: Rules,
         /// Without anything in the clear, from its start.
         encrypted: bool,
+        look: Box<Look>,
     },
     Add {
         members: Vec<UserId>,
@@ -193,6 +194,18 @@ impl Content {
             Self::Commit(commit) => Some(commit),
             Self::Group(change) => change.keys(),
             Self::Message { .. } | Self::Sealed { .. } | Self::Change { .. } | Self::Erased(_) => None,
+        }
+    }
+
+    /// Returns the change of the look of a group that this entry sets, or whose title it sets. A new group without a look
+    /// has none.
+    pub fn look(&self) -> Option<&Look> {
+        match self {
+            Self::Group(GroupChange::Create { look, .. }) => Some(&**look).filter(|look| !look.is_empty()),
+            Self::Group(GroupChange::Update { info: Info { title, look, .. } }) => {
+                Some(&**look).filter(|look| title.is_some() || !look.is_empty())
+            }
+            Self::Message { .. } | Self::Sealed { .. } | Self::Commit(_) | Self::Change { .. } | Self::Group(_) => None,
         }
     }
 

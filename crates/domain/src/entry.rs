@@ -167,6 +167,8 @@ pub struct GroupInfo {
     pub title: String,
     /// 0 in a channel, which does not count its members.
     pub member_count: u64,
+    /// The last entry that set the title or the look. Unknown of a group that the member has left.
+    pub info_seq: Option<Seq>,
 }
 
 /// Counts of reactions to a channel's message, and one member's own reaction. The other authors are not known.
@@ -288,7 +290,7 @@ impl GroupChange {
     /// Returns the event of the change, if it is decided as it was requested.
     fn requested(self, by: &UserId) -> System {
         match self {
-            Self::Create { title, members, .. } => System::Created { title, members },
+            Self::Create { title, members, look, .. } => System::Created { title, members, look },
             Self::Add { members, .. } => System::MembersAdded { members },
             Self::Return => System::MembersAdded { members: vec![by.clone()] },
             Self::Remove { user, .. } => System::MembersRemoved { members: vec![user] },

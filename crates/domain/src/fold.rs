@@ -328,7 +328,7 @@ mod tests {
         fn of(wishes: &[Wish]) -> Self {
             let mut log = Self::default();
             let members = [0, 1].map(|n| user(USERS[n])).to_vec();
-            log.tell(0, System::Created { title: Title::parse("x").unwrap(), members });
+            log.tell(0, System::Created { title: Title::parse("x").unwrap(), members, look: Box::default() });
             log.members = BTreeSet::from([0, 1]);
             for wish in wishes {
                 log.wish(*wish);

@@ -7,8 +7,8 @@
 use serde::{Deserialize, Serialize};
 use wire::limits::GROUP_CHANGE_MEMBERS_MAX;
 use wire::{
-    AllowedTo, ConversationId, ConversationKind, HistoryFrom, Info, MutedUntil, NotAdded, Refusal, Rings, Role, Seq,
-    System, Timestamp, Title, UserId,
+    AllowedTo, ConversationId, ConversationKind, HistoryFrom, Info, Look, MutedUntil, NotAdded, Refusal, Rings, Role,
+    Seq, System, Timestamp, Title, UserId,
 };
 
 use crate::change::pins_after;
@@ -222,9 +222,9 @@ impl Head {
     }
 }
 
-fn info(title: &str, rules: Rules, member_count: u64) -> GroupInfo {
-    let member_count = if rules.join.is_some() { 0 } else { member_count };
-    GroupInfo { title: title.to_owned(), member_count }
+/// Returns the number of members that the head has.
+fn counted(rules: Rules, member_count: u64) -> u64 {
+    if rules.join.is_some() { 0 } else { member_count }
 }
 
 impl GroupChange {
@@ -255,7 +255,13 @@ impl GroupChange {
     }
 
     /// Returns the outcome of creating a group.
-    pub fn create(creator: &UserId, title: &Title, members: &[UserId], rules: Rules, place: &Place) -> Decided {
+    pub fn create(
+        creator: &UserId,
+        (title, look): (&Title, &Look),
+        members: &[UserId],
+        rules: Rules,
+        place: &Place,
+    ) -> Decided {
         let others = members.iter().filter(|user| *user != creator).map(|user| (user.clone(), Role::Member));
         let all: Vec<_> = std::iter::once((creator.clone(), Role::Owner)).chain(others).collect();
         let names = all.iter().map(|(user, _)| user.clone()).collect();
@@ -264,9 +270,13 @@ impl GroupChange {
         Decided {
             body: SystemBody {
                 history: Some(rules.history),
-                ..SystemBody::of(System::Created { title: title.clone(), members: names })
+                ..SystemBody::of(System::Created { title: title.clone(), members: names, look: Box::new(look.clone()) })
             },
-            group: info(title.as_str(), rules, roster.len() as u64),
+            group: GroupInfo {
+                title: title.as_str().to_owned(),
+                member_count: counted(rules, roster.len() as u64),
+                info_seq: None,
+            },
             rules,
             roster,
         }
@@ -300,7 +310,7 @@ impl GroupChange {
                     return Ok(None);
                 }
                 debug_assert!(roster.len() <= GROUP_CHANGE_MEMBERS_MAX);
-                group = info(&group.title, rules, group.member_count + roster.len() as u64);
+                group.member_count = counted(rules, group.member_count + roster.len() as u64);
                 if group.member_count > members_max {
                     return Err(Refusal::LimitReached);
                 }
@@ -522,8 +532,14 @@ pub(crate) mod tests {
     /// A group of an owner, two admins and two members.
     fn group(rules: Rules) -> (Head, Vec<RosterRow>) {
         let members = ["ann", "abe", "max", "mia"].map(user);
-        let change = GroupChange::Create { title: title(), members: members.to_vec(), rules, encrypted: false };
-        let mut decided = GroupChange::create(&user("olga"), &title(), &members, rules, &place(1));
+        let change = GroupChange::Create {
+            title: title(),
+            members: members.to_vec(),
+            rules,
+            encrypted: false,
+            look: Box::default(),
+        };
+        let mut decided = GroupChange::create(&user("olga"), (&title(), &Look::default()), &members, rules, &place(1));
         for row in &mut decided.roster {
             if row.user_id.as_str().starts_with('a') {
                 row.role = Role::Admin;
@@ -675,7 +691,13 @@ pub(crate) mod tests {
 
     #[test]
     fn the_last_owner_can_leave() {
-        let decided = GroupChange::create(&user("olga"), &title(), &[user("olga")], Rules::default(), &place(1));
+        let decided = GroupChange::create(
+            &user("olga"),
+            (&title(), &Look::default()),
+            &[user("olga")],
+            Rules::default(),
+            &place(1),
+        );
         assert_eq!(decided.group.member_count, 1, "whoever names themselves is there once");
         let (mut head, _) = group(Rules::default());
         head.group.member_count = 1;

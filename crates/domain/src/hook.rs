@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wire::{
-    Attached, ConversationId, ConversationKind, Data, Info, Kind, MediaId, ProfileChange, Seq, Title, UserId,
+    Attached, ConversationId, ConversationKind, Data, Info, Kind, Look, MediaId, ProfileChange, Seq, Title, UserId,
     body_fits, check_own,
 };
 
@@ -70,10 +70,14 @@ struct Media<'a> {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(untagged)]
 enum Set<'a> {
-    Title(&'a Title),
-    #[serde(untagged)]
+    Group {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<&'a Title>,
+        #[serde(flatten)]
+        look: &'a Look,
+    },
     Profile(&'a ProfileChange),
 }
 
@@ -122,9 +126,13 @@ impl<'a> Question<'a> {
                 let message = Message { kind, body, data, mentions: &[], reply_to: None, media: None };
                 ("edit", Some(*seq), Said::Message(Box::new(message)))
             }
-            Content::Group(GroupChange::Create { title, .. }) => ("create", None, Said::Set(Set::Title(title))),
-            Content::Group(GroupChange::Update { info: Info { title: Some(title), .. } }) => {
-                ("update", None, Said::Set(Set::Title(title)))
+            Content::Group(GroupChange::Create { title, look, .. }) => {
+                ("create", None, Said::Set(Set::Group { title: Some(title), look }))
+            }
+            Content::Group(GroupChange::Update { info: Info { title, look, .. } })
+                if title.is_some() || !look.is_empty() =>
+            {
+                ("update", None, Said::Set(Set::Group { title: title.as_ref(), look }))
             }
             Content::Sealed { .. }
             | Content::Commit(_)
@@ -230,7 +238,7 @@ fn is_sendable(kind: &Kind, body: &str, may_be_empty: bool, data: Option<&Data>)
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wire::{ClientMsgId, Title};
+    use wire::{About, ClientMsgId};
 
     use super::*;
     use crate::Rules;
@@ -286,11 +294,18 @@ mod tests {
             assert!(Question::about(&draft, None, None).is_none(), "{draft:?}");
         }
         let title = Title::parse("Book club").unwrap();
-        let create = GroupChange::Create { title, members: vec![], rules: Rules::default(), encrypted: false };
+        let create = GroupChange::Create {
+            title,
+            members: vec![],
+            rules: Rules::default(),
+            encrypted: false,
+            look: Box::new(Look { about: Some(About::parse("Weekly").ok()), data: Some(None) }),
+        };
         let create = draft(Content::Group(create));
         let asked = Question::about(&create, None, None).unwrap().to_bytes();
         let asked: Value = serde_json::from_slice(&asked).unwrap();
-        assert_eq!((&asked["action"], &asked["set"]), (&json!("create"), &json!({"title": "Book club"})));
+        let set = json!({"title": "Book club", "about": "Weekly", "data": null});
+        assert_eq!((&asked["action"], &asked["set"]), (&json!("create"), &set));
     }
 
     #[test]

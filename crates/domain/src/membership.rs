@@ -479,6 +479,7 @@ impl Membership {
             marked_unread,
             pinned: pinned && is_open,
             restricted_until: restricted_until.filter(|until| until.is_after(now)),
+            info_seq: group.and_then(|group| group.info_seq),
             blocked,
             encrypted: is_encrypted,
             epoch: is_encrypted.then_some(epoch),

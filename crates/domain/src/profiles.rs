@@ -32,6 +32,10 @@ impl Profiles {
         }
     }
 
+    pub fn is_on(self) -> bool {
+        self.check_on().is_ok()
+    }
+
     /// Checks whether there are profiles, which the team's servers can write.
     ///
     /// # Errors

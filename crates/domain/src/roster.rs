@@ -101,7 +101,8 @@ mod tests {
     fn the_log_says_what_the_changes_wrote() {
         let all = Rules { history: HistoryFrom::All, ..Rules::default() };
         let (title, members) = (Title::parse("Trip").unwrap(), ["max", "mia"].map(user).to_vec());
-        let create = GroupChange::Create { title, members: members.clone(), rules: all, encrypted: false };
+        let create =
+            GroupChange::Create { title, members: members.clone(), rules: all, encrypted: false, look: Box::default() };
         let restrict = |who| GroupChange::Restrict { user: user(who), until: Some(MutedUntil::Forever) };
         let changes = [
             ("olga", create),
@@ -127,8 +128,8 @@ mod tests {
             let place = Place::following(end, now, [0; 10]);
             let subjects: Vec<_> = change.subjects().iter().filter_map(|user| written.get(user).cloned()).collect();
             let decided = match (&change, &head) {
-                (GroupChange::Create { title, members, rules, .. }, _) => {
-                    GroupChange::create(&who, title, members, *rules, &place)
+                (GroupChange::Create { title, members, rules, look, .. }, _) => {
+                    GroupChange::create(&who, (title, look), members, *rules, &place)
                 }
                 (change, Some(head)) => {
                     let known = |user: UserId| {

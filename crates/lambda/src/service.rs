@@ -6,18 +6,19 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use wire::{
     AddRequest, ClientMsgId, ConversationId, CreateResult, InvalidId, Kind, Refusal, RemoveRequest, Request,
-    RestrictRequest, SendRequest, ServiceAction, Target, TypingText, UserId,
+    RestrictRequest, SendRequest, ServiceAction, Target, TypingText, UpdateRequest, UserId,
 };
 
 use crate::event_line::EventLine;
 
 /// The operations, each with the action that it is.
-pub const OF_SERVICES: [(&str, &str); 6] = [
+pub const OF_SERVICES: [(&str, &str); 7] = [
     ("send", "send"),
     ("create_group", "create"),
     ("add", "add"),
     ("remove", "remove"),
     ("restrict", "restrict"),
+    ("update", "update"),
     (TYPING, TYPING),
 ];
 const TYPING: &str = "typing";
@@ -97,6 +98,11 @@ pub async fn act_as_service(
         ServiceAction::Restrict(RestrictRequest { conversation_id, client_msg_id, user_id: user, until }) => {
             let restrict = GroupChange::Restrict { user, until };
             let appended = change(actions, service, (conversation_id, client_msg_id), restrict, line).await?.entry()?;
+            to_value(&appended.into_result())
+        }
+        ServiceAction::Update(UpdateRequest { conversation_id, client_msg_id, info }) => {
+            let key = (conversation_id, client_msg_id);
+            let appended = change(actions, service, key, GroupChange::Update { info }, line).await?.entry()?;
             to_value(&appended.into_result())
         }
     }

@@ -10,7 +10,7 @@ use wire::{ConversationKind, Kind, MediaId, Timestamp};
 use crate::message_append::{AppendOutcome, FirstMessage, begin, commit, first_messages_update};
 use crate::message_change::{audit_put, carried_delete, target_update};
 use crate::transaction::{put, update};
-use crate::{Error, Store, channels, epochs, heads, media, roster};
+use crate::{Error, Store, channels, epochs, heads, media, profiles, roster};
 
 /// An entry of a group, by the head as it was read before everything else that decided on it.
 #[derive(Debug)]
@@ -47,6 +47,11 @@ fn writes(store: &Store, group: &GroupEntry<'_>) -> Result<Vec<TransactWriteItem
     let GroupEntry { draft, entry, previous, head, roster, change, first_messages } = group;
     let mut writes = begin(store, draft, entry)?;
     writes.push(update(heads::head_update(store, *previous, head))?);
+    if let (Some(look), Some(version)) = (draft.content.look(), head.group.info_seq)
+        && version == entry.place.seq
+    {
+        writes.push(update(profiles::look_update(store, &draft.conversation_id, look, version))?);
+    }
     let of_channel = match draft.conversation_id.kind() {
         ConversationKind::Channel => true,
         ConversationKind::Direct | ConversationKind::Group => false,

@@ -136,8 +136,9 @@ pub(crate) fn head_update(store: &Store, previous: Option<&Head>, head: &Head) -
         ("shown_preview", text(&line.preview)),
         ("shown_at", number(line.sent_at.millis())),
     ];
+    let of_look = group.info_seq.map(|seq| ("info_seq", number(seq)));
     let of_channel = rules.join.map(|join| [("join_by", text(join.as_str())), ("counted", number(counted))]);
-    for (name, value) in attributes.into_iter().chain(of_channel.into_iter().flatten()) {
+    for (name, value) in attributes.into_iter().chain(of_look).chain(of_channel.into_iter().flatten()) {
         sets.push(format!("{name} = :{name}"));
         update = update.expression_attribute_values(format!(":{name}"), value);
     }
@@ -202,7 +203,11 @@ fn read(table: &str, item: &Item) -> Result<Head, Error> {
     let row = Reader { item, table };
     Ok(Head {
         conversation_id: row.parsed("conversation_id", ConversationId::parse)?,
-        group: GroupInfo { title: row.text("title")?.to_owned(), member_count: row.count("member_count")? },
+        group: GroupInfo {
+            title: row.text("title")?.to_owned(),
+            member_count: row.count("member_count")?,
+            info_seq: row.optional("info_seq", Reader::seq)?,
+        },
         rules: Rules {
             history: row.parsed("history_from", |text| HistoryFrom::parse(text).ok_or(()))?,
             post: row.parsed("post_by", |text| AllowedTo::parse(text).ok_or(()))?,

@@ -648,7 +648,8 @@ fn commit(row: &Reader, epoch: &'static str) -> Result<CommitBody, Error> {
 }
 
 fn group(row: &Reader, attribute: &'static str) -> Result<GroupInfo, Error> {
-    Ok(GroupInfo { title: row.text(attribute)?.to_owned(), member_count: row.count("group_count")? })
+    let (title, member_count) = (row.text(attribute)?.to_owned(), row.count("group_count")?);
+    Ok(GroupInfo { title, member_count, info_seq: None })
 }
 
 /// Another form is of a later version, and mentions no user here.

@@ -34,15 +34,16 @@ pub async fn get_many(store: &Store, conversation: &ConversationId, users: &[Use
     batch::all(store, table, keys, true).await?.iter().map(|item| read(table, item)).collect()
 }
 
-/// The user's rows in those of these groups that have one, perhaps as they were a moment ago.
+/// The user's rows in those of these groups that have one. `consistent`: by a consistent read.
 pub async fn of_user(
     store: &Store,
     user: &UserId,
     groups: &[ConversationId],
+    consistent: bool,
 ) -> Result<Vec<(ConversationId, RosterRow)>, Error> {
     let table = &store.tables.members;
     let keys = groups.iter().map(|group| key(group, user)).collect();
-    let (rows, _) = readable(batch::all(store, table, keys, false).await?.iter().map(|item| {
+    let (rows, _) = readable(batch::all(store, table, keys, consistent).await?.iter().map(|item| {
         let group = Reader { item, table }.parsed("conversation_id", ConversationId::parse)?;
         Ok((group, read(table, item)?))
     }));

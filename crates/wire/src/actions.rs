@@ -234,7 +234,7 @@ registry! {
     /// Tells the operator about messages, a conversation or a user. Safe to repeat.
     "report": Report(ReportRequest) -> ReportResult, in "inbox",
         like r#"{"action":"report","id":"r1","conversation_id":"dm_x","seqs":[42],"reason":"spam"}"#;
-    /// The names and data of users.
+    /// The names and data of users, and the looks of groups and channels.
     "profiles": Profiles(ProfilesRequest) -> ProfilesResult, in "inbox",
         like r#"{"action":"profiles","id":"r1","user_ids":["alice","bob"]}"#;
     /// Changes the user's own name and data.
@@ -383,6 +383,7 @@ served! {
     // For services, without a route.
     "admin": ServiceAction {
         Send(SendRequest), Create(CreateRequest), Add(AddRequest), Remove(RemoveRequest), Restrict(RestrictRequest),
+        Update(UpdateRequest),
     }
 }
 

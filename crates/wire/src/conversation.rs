@@ -66,6 +66,10 @@ pub struct Conversation {
     /// Until then the member may only read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restricted_until: Option<MutedUntil>,
+    /// In a group, the last entry that set the title or the look. Present once there was one since the creation, or a look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub info_seq: Option<Seq>,
     /// The member has blocked `peer_id`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub blocked: bool,
@@ -131,6 +135,10 @@ pub struct Channel {
     /// Until then the member may only read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restricted_until: Option<MutedUntil>,
+    /// The last entry that set the title or the look. Present once there was one since the creation, or a look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub info_seq: Option<Seq>,
 }
 
 /// The newest message of a conversation, shortened: of its entries the last one that counts.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::bytes::Bytes;
-use crate::ids::{InvalidId, Seq, UserId};
+use crate::ids::{ConversationId, InvalidId, Seq, UserId};
 use crate::limits::SEQ_MAX;
 use crate::refusal::Refusal;
 
@@ -17,6 +17,11 @@ pub(crate) struct Fields<'a> {
 impl<'a> Fields<'a> {
     pub(crate) fn get(&self, field: &str) -> Option<&'a Value> {
         self.object.get(field).filter(|value| !value.is_null())
+    }
+
+    /// Whether the field removes what was set.
+    pub(crate) fn is_null(&self, field: &str) -> bool {
+        self.object.get(field).is_some_and(Value::is_null)
     }
 
     pub(crate) fn wrong(&self, field: &str, problem: impl Into<String>) -> Refusal {
@@ -73,11 +78,30 @@ impl<'a> Fields<'a> {
 
     /// Reads a list of `min` to `max` user ids, each once. Returns `None` if the field is left out.
     pub(crate) fn users(&self, field: &str, min: usize, max: usize) -> Result<Option<Vec<UserId>>, Refusal> {
+        self.ids(field, (min, max, "user"), UserId::parse)
+    }
+
+    /// Reads a list of `min` to `max` conversation ids, each once. Returns `None` if the field is left out.
+    pub(crate) fn conversations(
+        &self,
+        field: &str,
+        min: usize,
+        max: usize,
+    ) -> Result<Option<Vec<ConversationId>>, Refusal> {
+        self.ids(field, (min, max, "conversation"), ConversationId::parse)
+    }
+
+    fn ids<T: PartialEq>(
+        &self,
+        field: &str,
+        (min, max, of): (usize, usize, &str),
+        parse: fn(&str) -> Result<T, InvalidId>,
+    ) -> Result<Option<Vec<T>>, Refusal> {
         let Some(value) = self.get(field) else { return Ok(None) };
-        let problem = || self.wrong(field, format!("must be a list of {min} to {max} user ids, each of them once"));
+        let problem = || self.wrong(field, format!("must be a list of {min} to {max} {of} ids, each of them once"));
         let list = value.as_array().filter(|list| (min..=max).contains(&list.len())).ok_or_else(problem)?;
-        let ids = list.iter().map(|id| id.as_str().and_then(|id| UserId::parse(id).ok()));
-        let ids: Vec<UserId> = ids.collect::<Option<_>>().ok_or_else(problem)?;
+        let ids = list.iter().map(|id| id.as_str().and_then(|id| parse(id).ok()));
+        let ids: Vec<T> = ids.collect::<Option<_>>().ok_or_else(problem)?;
         let is_repeated = ids.iter().enumerate().any(|(place, id)| ids.iter().skip(place + 1).any(|other| other == id));
         if is_repeated { Err(problem()) } else { Ok(Some(ids)) }
     }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::actions::MutedUntil;
 use crate::ids::{InvalidId, UserId};
 use crate::limits::{TITLE_BYTES_MAX, TITLE_CHARS_MAX};
+use crate::look::Look;
 use crate::text::{breaks_out, is_visible};
 
 /// The role of a member, which decides what the member may do.
@@ -114,6 +115,9 @@ pub enum System {
         title: Title,
         #[cfg_attr(feature = "schema", schemars(length(min = 1, max = crate::limits::GROUP_CHANGE_MEMBERS_MAX + 1)))]
         members: Vec<UserId>,
+        /// The parts of the look that were set.
+        #[serde(flatten)]
+        look: Box<Look>,
     },
     #[serde(rename = "members.added")]
     MembersAdded {
@@ -154,6 +158,8 @@ pub enum System {
         /// In a channel only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rings: Option<Rings>,
+        #[serde(flatten)]
+        look: Box<Look>,
     },
     /// A system entry of a later version.
     #[serde(untagged)]
@@ -182,11 +188,30 @@ pub struct Info {
     /// In a channel only: whether its messages send push notifications.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rings: Option<Rings>,
+    #[serde(flatten)]
+    pub look: Box<Look>,
 }
 
 impl From<Info> for System {
-    fn from(Info { title, history, post, add, join, rings }: Info) -> Self {
-        Self::InfoChanged { title, history, post, add, join, rings }
+    fn from(Info { title, history, post, add, join, rings, look }: Info) -> Self {
+        Self::InfoChanged { title, history, post, add, join, rings, look }
+    }
+}
+
+impl System {
+    /// Returns the event as lists of conversations show it: without the app's data.
+    #[must_use]
+    pub fn listed(mut self) -> Self {
+        match &mut self {
+            Self::Created { look, .. } | Self::InfoChanged { look, .. } => look.data = None,
+            Self::MembersAdded { .. }
+            | Self::MembersRemoved { .. }
+            | Self::MemberLeft {}
+            | Self::RoleChanged { .. }
+            | Self::MemberRestricted { .. }
+            | Self::Later(_) => {}
+        }
+        self
     }
 }
 
@@ -304,6 +329,8 @@ mod tests {
             json!({"event": "member.restricted", "user_id": "bob"}),
             json!({"event": "info.changed", "post": "admins"}),
             json!({"event": "info.changed", "join": "open"}),
+            json!({"event": "info.changed", "about": "Two weeks", "data": null}),
+            json!({"event": "created", "title": "Trip", "members": [], "about": "a\nb", "data": {"x": [1]}}),
             json!({"event": "picture.changed", "url": "x"}),
         ] {
             let read: System = serde_json::from_value(system.clone()).unwrap();

@@ -21,6 +21,7 @@ mod ids;
 mod json;
 mod kind;
 pub mod limits;
+mod look;
 mod made_ids;
 mod media;
 mod message;
@@ -44,6 +45,7 @@ pub use ids::{
     RequestId, SERVICE_DEFAULT, Seq, UserId,
 };
 pub use kind::Kind;
+pub use look::{About, Look};
 pub use made_ids::{channel_id, direct_conversation_id, group_id, report_id};
 pub use media::{Attached, Digest, FileName, Media, MimeType, SealedMedia, Thumbhash, Waveform};
 pub use message::{Message, Reaction, body_fits, mentions_fit};

@@ -26,6 +26,9 @@ limits! {
     pub const DATA_LEVELS_MAX: usize = 8;
     /// The data of a profile, written as JSON without spaces.
     pub const PROFILE_DATA_BYTES_MAX: usize = 1024;
+    /// A group's description, in Unicode scalar values and in bytes of UTF-8.
+    pub const ABOUT_CHARS_MAX: usize = 500;
+    pub const ABOUT_BYTES_MAX: usize = 1_500;
     /// A message's preview in the chat list, in Unicode scalar values, not bytes. No grapheme is cut.
     pub const PREVIEW_CHARS_MAX: usize = 100;
 
@@ -167,7 +170,7 @@ limits! {
     pub const INBOX_LIMIT_MAX: u64 = 50;
     /// Users in one `presence` request.
     pub const PRESENCE_USERS_MAX: usize = 20;
-    /// Users in one `profiles` request.
+    /// Users and conversations in one `profiles` request.
     pub const PROFILES_MAX: usize = 50;
     /// How long a `presence` with `watch` has the server send events.
     pub const PRESENCE_WATCH_MS: u64 = 600_000;

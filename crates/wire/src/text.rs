@@ -31,8 +31,15 @@ pub(crate) mod schema {
     /// Looks ahead for a character that shows.
     macro_rules! visible {
         () => {
+            visible!(".", "")
+        };
+        ($any:literal, $blank:literal) => {
             concat!(
-                r"(?=.*[^\x20\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u202f\u205f-\u206f",
+                "(?=",
+                $any,
+                "*[^",
+                $blank,
+                r"\x20\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u202f\u205f-\u206f",
                 r"\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8",
                 "\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}])"
             )
@@ -40,6 +47,9 @@ pub(crate) mod schema {
     }
 
     pub(crate) const TITLE: &str = concat!("^", visible!(), "[^", breaking!(), "]+$");
+    /// A line break may stand in it.
+    pub(crate) const ABOUT: &str =
+        concat!("^", visible!(r"[\s\S]", r"\x0a"), r"[^\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+$");
     pub(crate) const FILE_NAME: &str = concat!(r"^(?!\.{1,2}$)", visible!(), r"[^/\\", breaking!(), "]+$");
     pub(crate) const EMOJI: &str =
         concat!("^", visible!(), r"[^\x20\xa0\u1680\u2000-\u200a\u202f\u205f\u3000", breaking!(), "]+$");

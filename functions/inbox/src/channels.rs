@@ -76,7 +76,7 @@ fn with_system(mut channel: Channel, lines: &HashMap<(ConversationId, Seq), Entr
     if let Some(last) = &mut channel.last_message
         && let Some(entry) = lines.get(&(channel.conversation_id.clone(), last.seq))
     {
-        last.system = entry.system().map(|body| body.system.clone());
+        last.system = entry.system().map(|body| body.system.clone().listed());
     }
     channel
 }

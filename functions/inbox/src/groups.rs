@@ -6,7 +6,7 @@ use domain::{Entry, Failure, Head, LastEntry, Membership, With, error_chain, pre
 use futures_util::future::join_all;
 use lambda::Core;
 use store::{heads, messages, roster};
-use wire::{ConversationId, Kind, Role, Seq, UserId};
+use wire::{ConversationId, Kind, Role, Seq, System, UserId};
 
 /// Adds the state of their groups to the user's rows. A row that lags behind its group catches up first, so no caller
 /// waits for the stream. Returns the conversations of these rows, too.
@@ -50,7 +50,7 @@ async fn joined_again(
     user: &UserId,
     left: &[ConversationId],
 ) -> Result<impl Iterator<Item = ConversationId>, Failure> {
-    let found = roster::of_user(&core.actions.store, user, left).await?;
+    let found = roster::of_user(&core.actions.store, user, left, false).await?;
     Ok(found.into_iter().filter(|(_, row)| row.is_member()).map(|(group, _)| group))
 }
 
@@ -136,7 +136,7 @@ async fn with_lines(
         row.last = LastEntry {
             preview: preview(&shown.body),
             deleted: shown.deleted_at.is_some(),
-            system: shown.system,
+            system: shown.system.map(System::listed),
             ..row.last.clone()
         };
         if let (With::Group(view), Some(group)) = (&mut row.with, entry.system().and_then(|body| body.group.as_ref()))

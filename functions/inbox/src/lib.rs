@@ -1,5 +1,6 @@
 //! `inbox`, `channels` and `history`: the chat list, the list of channels, and a conversation's entries, each in its
-//! own file. `report` copies such entries for the operator, `profiles` lists the names of users.
+//! own file. `report` copies such entries for the operator, `profiles` lists the names of
+//! users and the looks of groups.
 
 mod channels;
 mod groups;
@@ -36,7 +37,7 @@ pub async fn handle(core: &Core, event: InvocationEvent) -> Result<Response, Dia
         InboxAction::Inbox(request) => inbox::inbox(core, &caller.user, request, line).await,
         InboxAction::Channels(request) => Ok(channels::channels(core, &caller.user, request, line).await?.into()),
         InboxAction::History(request) => history::history(core, &caller.user, request, line).await,
-        InboxAction::Profiles(request) => Ok(core.actions.profiles(&request).await?.into()),
+        InboxAction::Profiles(request) => Ok(core.actions.profiles(&caller.user, &request).await?.into()),
         InboxAction::Report(request) => {
             line.conversation_id.clone_from(&request.conversation_id);
             Ok(core.actions.report(&caller.user, request).await?.into())

@@ -272,13 +272,13 @@ impl FakeAws {
         hold
     }
 
-    /// Asserts that reads are consistent, in all tables except one. Profiles may be read eventually, too. The embedded
+    /// Asserts that reads are consistent, in all tables except one. Profiles and looks may be read eventually, too. The embedded
     /// database reads consistently in any case, so only this check sees the request's flag.
     pub fn assert_reads_are_consistent(&self, except_of: &str) {
         for call in self.calls().iter().filter(|call| call.body()["TableName"] != except_of) {
             let keys = &call.body()["RequestItems"]["ConversationsTable"]["Keys"];
-            let is_of_profiles =
-                keys[0]["conversation_id"]["S"].as_str().is_some_and(|key| key.starts_with("profile "));
+            let key = keys[0]["conversation_id"]["S"].as_str();
+            let is_of_profiles = key.is_some_and(|key| key.starts_with("profile ") || key.starts_with("info "));
             assert!(
                 is_of_profiles || !call.is_stale_read(),
                 "not a consistent read: {} {:#}",

@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 
 use wire::{
-    ACTIONS, AckResult, AddResult, AllowedTo, Attached, Bytes, Carried, Channel, ChannelsResult, ClaimKeysResult,
-    ClaimedDevice, ClaimedUser, ClientMsgId, CommitResult, Conversation, ConversationId, ConversationKind,
-    ConversationSettings, CreateResult, Data, DeleteResult, DeviceId, DeviceResult, Digest, Download, DownloadResult,
-    DrainResult, EditResult, Emoji, GroupInfoResult, GroupMember, HistoryFrom, HistoryResult, InboxResult, JoinBy,
-    JoinResult, KeyDevice, Kind, LastMessage, LeaveResult, ListKeysResult, Media, MediaId, Member, MembersResult,
-    Message, MessageId, MimeType, MutedUntil, Part, PinResult, PingResult, Presence, PresenceResult, Profile,
-    ProfileResult, ProfilesResult, PublishKeysResult, ReactResult, Reaction, ReactionsResult, Reactor, ReadResult,
-    Receipt, ReceiptsResult, Refusal, RemoveKeysResult, RemoveResult, Reply, ReportId, ReportResult, RequestId,
-    RestrictResult, Rings, Role, RoleResult, SealedMedia, SendResult, Seq, ServerEvent, Settings, SettingsResult,
-    System, Thumbhash, Timestamp, Title, UnwatchResult, UpdateResult, UploadResult, UploadedResult, UserId,
-    UserSettings, WatchResult, error_frame, reply_frame,
+    ACTIONS, About, AckResult, AddResult, AllowedTo, Attached, Bytes, Carried, Channel, ChannelsResult,
+    ClaimKeysResult, ClaimedDevice, ClaimedUser, ClientMsgId, CommitResult, Conversation, ConversationId,
+    ConversationKind, ConversationProfile, ConversationSettings, CreateResult, Data, DeleteResult, DeviceId,
+    DeviceResult, Digest, Download, DownloadResult, DrainResult, EditResult, Emoji, GroupInfoResult, GroupMember,
+    HistoryFrom, HistoryResult, InboxResult, JoinBy, JoinResult, KeyDevice, Kind, LastMessage, LeaveResult,
+    ListKeysResult, Look, Media, MediaId, Member, MembersResult, Message, MessageId, MimeType, MutedUntil, Part,
+    PinResult, PingResult, Presence, PresenceResult, Profile, ProfileOf, ProfileResult, ProfilesResult,
+    PublishKeysResult, ReactResult, Reaction, ReactionsResult, Reactor, ReadResult, Receipt, ReceiptsResult, Refusal,
+    RemoveKeysResult, RemoveResult, Reply, ReportId, ReportResult, RequestId, RestrictResult, Rings, Role, RoleResult,
+    SealedMedia, SendResult, Seq, ServerEvent, Settings, SettingsResult, System, Thumbhash, Timestamp, Title,
+    UnwatchResult, UpdateResult, UploadResult, UploadedResult, UserId, UserSettings, WatchResult, error_frame,
+    reply_frame,
 };
 
 use crate::schema::pascal;
@@ -164,7 +165,11 @@ fn result_of(action: &str) -> Reply {
             let report_id = ReportId::parse("r_3b7f2q").expect("it is an id");
             ReportResult { report_id }.into()
         }
-        "profiles" => ProfilesResult { profiles: vec![profile()], left: vec![bob()] }.into(),
+        "profiles" => ProfilesResult {
+            profiles: vec![ProfileOf::User(profile()), ProfileOf::Conversation(conversation_profile())],
+            left: vec![bob().to_string()],
+        }
+        .into(),
         "profile" => ProfileResult { version: PROFILE_VERSION }.into(),
         "inbox" => {
             let conversations = vec![conversation(), muted_conversation(), quiet(), encrypted(), group()];
@@ -268,6 +273,20 @@ const PROFILE_VERSION: u64 = 1_795_168_860_123;
 fn profile() -> Profile {
     let name = Title::parse("Alice").ok();
     Profile { user_id: alice(), name, data: Some(Data::default()), version: PROFILE_VERSION }
+}
+
+fn look() -> Look {
+    Look { about: Some(About::parse("Two weeks at the sea").ok()), data: Some(None) }
+}
+
+fn conversation_profile() -> ConversationProfile {
+    let about = About::parse("Two weeks at the sea").ok();
+    ConversationProfile {
+        conversation_id: ConversationId::parse("gr_x").expect("it is one"),
+        about,
+        data: Some(Data::default()),
+        version: seq(7),
+    }
 }
 
 fn member(user_id: UserId, read: u64) -> Member {
@@ -377,6 +396,7 @@ fn conversation() -> Conversation {
         marked_unread: false,
         pinned: false,
         restricted_until: None,
+        info_seq: None,
         blocked: false,
         encrypted: false,
         epoch: None,
@@ -467,7 +487,7 @@ fn download() -> Download {
 fn systems() -> [System; 8] {
     let members = || vec![alice(), bob()];
     [
-        System::Created { title: title(), members: members() },
+        System::Created { title: title(), members: members(), look: Box::default() },
         System::MembersAdded { members: members() },
         System::MembersRemoved { members: members() },
         System::MemberLeft {},
@@ -481,6 +501,7 @@ fn systems() -> [System; 8] {
             add: Some(AllowedTo::All),
             join: Some(JoinBy::Open),
             rings: Some(Rings::Off),
+            look: Box::new(look()),
         },
     ]
 }
@@ -503,6 +524,7 @@ fn group() -> Conversation {
         role: Some(Role::Owner),
         member_count: Some(2),
         restricted_until: Some(MutedUntil::At(sent_at())),
+        info_seq: Some(seq(7)),
         first_seq: Some(seq(1)),
         history: Some(HistoryFrom::Joined),
         post: Some(AllowedTo::All),
@@ -535,6 +557,7 @@ fn channel() -> Channel {
         marked_unread: true,
         pinned: true,
         restricted_until: Some(MutedUntil::Forever),
+        info_seq: Some(seq(7)),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use wire::limits::PROFILES_MAX;
-use wire::{ProfilesResult, System, Title, UserId};
+use wire::{ProfileOf, ProfilesResult, System, Title, UserId};
 
 use super::item::{Content, Item};
 use super::row::ChatRow;
@@ -95,8 +95,12 @@ impl Names {
     pub(crate) fn came(&mut self, users: Vec<UserId>, result: ProfilesResult, at: Moment) {
         self.is_asking = false;
         let ProfilesResult { profiles, left } = result;
-        let mut found: BTreeMap<_, _> = profiles.into_iter().map(|profile| (profile.user_id, profile.name)).collect();
-        for user in users.into_iter().filter(|user| !left.contains(user)) {
+        let of_user = |profile| match profile {
+            ProfileOf::User(profile) => Some((profile.user_id, profile.name)),
+            ProfileOf::Conversation(_) => None,
+        };
+        let mut found: BTreeMap<_, _> = profiles.into_iter().filter_map(of_user).collect();
+        for user in users.into_iter().filter(|user| !left.iter().any(|left| left == user.as_str())) {
             let name = found.remove(&user).flatten();
             self.wanted.remove(&user);
             self.known.insert(user, Known { name, at });

@@ -733,7 +733,7 @@ impl Views {
                 None => {}
                 Some(Due::Features) => self.needs.push(Need::Features),
                 Some(Due::Profiles(user_ids)) => {
-                    self.ask(Purpose::Names(user_ids.clone()), ProfilesRequest { user_ids });
+                    self.ask(Purpose::Names(user_ids.clone()), ProfilesRequest { user_ids, conversation_ids: vec![] });
                 }
             }
         }

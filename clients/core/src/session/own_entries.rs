@@ -125,9 +125,9 @@ fn without_members(entry: Option<SendResult>) -> AddResult {
 /// Returns the change of the group that the request made, if any.
 fn system(action: &Action, added: Vec<UserId>, own: &UserId) -> Option<System> {
     match action.clone() {
-        Action::Create(CreateRequest { title, members, .. }) => {
+        Action::Create(CreateRequest { title, members, look, .. }) => {
             let others = members.into_iter().filter(|user| user != own);
-            Some(System::Created { title, members: std::iter::once(own.clone()).chain(others).collect() })
+            Some(System::Created { title, members: std::iter::once(own.clone()).chain(others).collect(), look })
         }
         Action::Add(_) => Some(System::MembersAdded { members: added }),
         Action::Remove(RemoveRequest { user_id, .. }) => Some(System::MembersRemoved { members: vec![user_id] }),

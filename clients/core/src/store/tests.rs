@@ -86,6 +86,7 @@ fn row(last: &Message) -> Conversation {
         marked_unread: false,
         pinned: false,
         restricted_until: None,
+        info_seq: None,
         blocked: false,
         encrypted: false,
         epoch: None,

@@ -160,7 +160,7 @@ impl Log {
         let mut entry = log.blank(ME);
         let title = wire::Title::parse("Trip").unwrap();
         log.turns = members.iter().map(|user| (Seq::FIRST, user.clone(), Some(HistoryFrom::Joined))).collect();
-        (entry.kind, entry.system) = (Kind::System, Some(System::Created { title, members }));
+        (entry.kind, entry.system) = (Kind::System, Some(System::Created { title, members, look: Box::default() }));
         log.entries.push(entry);
         for (who, act) in acts {
             let who = USERS.get(*who).copied().unwrap_or(OPERATOR);
@@ -267,7 +267,7 @@ impl Log {
             Act::History(history) => {
                 self.history = *history;
                 let history = Some(*history);
-                (None, System::InfoChanged { title: None, history, post: None, add: None, join: None, rings: None })
+                (None, wire::Info { history, ..wire::Info::default() }.into())
             }
             _ => return,
         };

@@ -66,7 +66,8 @@ impl Server {
     /// A group of these users, who see it from its first entry on.
     pub(crate) fn group(users: &[UserId], now_ms: u64) -> Self {
         let mut server = Self { now_ms, group: Some(ConversationId::parse("gr_town").unwrap()), ..Self::default() };
-        let system = System::Created { title: Title::parse("town").unwrap(), members: users.to_vec() };
+        let system =
+            System::Created { title: Title::parse("town").unwrap(), members: users.to_vec(), look: Box::default() };
         let id = ClientMsgId::parse("created").unwrap();
         server.append(&users[0], &id, Kind::System).system = Some(system);
         server.let_in(users);

@@ -15,6 +15,7 @@ from pigeonhole_server.types import (
     Send,
     SendResult,
     Typing,
+    Update,
 )
 
 
@@ -40,6 +41,10 @@ class Service:
     def restrict(self, **member: Unpack[Restrict]) -> SendResult:
         """Lets a member only read until a time. The service must be an admin of the group."""
         return self._ask("restrict", {**member})
+
+    def update(self, **group: Unpack[Update]) -> SendResult:
+        """Changes the title, the look and the rules of a group. The service must be an admin of the group."""
+        return self._ask("update", {**group})
 
     def typing(self, **text: Unpack[Typing]) -> None:
         """Shows the text that the service is writing, as far as it is, until the service sends it or for 6 s."""

@@ -92,11 +92,18 @@ class Reaction(TypedDict):
     # The viewer is among them.
     mine: bool
 
+# The description of a group or a channel. A description of a stored entry is not checked.
+About = str
+
 # The title of a group. A title of a stored entry is not checked: an earlier version accepted characters that are forbidden now.
 Title = str
 
 # The creator is the first of the members.
 class SystemCreated(TypedDict):
+    # The description, with at most 1,500 bytes of UTF-8. Line breaks are allowed.
+    about: NotRequired[About | None]
+    # An object of the app's own, with at most 2,048 bytes without spaces.
+    data: NotRequired[Data | None]
     event: Literal["created"]
     members: list[UserId]
     title: Title
@@ -133,8 +140,12 @@ class SystemMemberRestricted(TypedDict):
 
 # The new values of the changed properties.
 class SystemInfoChanged(TypedDict):
+    # The description, with at most 1,500 bytes of UTF-8. Line breaks are allowed.
+    about: NotRequired[About | None]
     # The members of a group who may do something.
     add: NotRequired[Literal["all", "admins"]]
+    # An object of the app's own, with at most 2,048 bytes without spaces.
+    data: NotRequired[Data | None]
     event: Literal["info.changed"]
     # The entries that a new member sees: those from the join on, or all.
     history: NotRequired[Literal["joined", "all"]]
@@ -313,6 +324,10 @@ class CreateGroup(TypedDict):
     members: list[UserId]
     # A channel has any number of members, who read it on demand.
     kind: NotRequired[Literal["group", "channel"]]
+    # The description, with at most 1,500 bytes of UTF-8. Line breaks are allowed.
+    about: NotRequired[About | None]
+    # An object of the app's own, with at most 2,048 bytes without spaces.
+    data: NotRequired[Data | None]
     # The members who may write messages. Default: all in a group, admins in a channel.
     post: NotRequired[Literal["all", "admins"]]
     # The members who may add others. Default: as for `post`.
@@ -320,6 +335,25 @@ class CreateGroup(TypedDict):
     # The entries that a new member sees: those from the join on, or all.
     history: NotRequired[Literal["joined", "all"]]
     # In a channel only: the users who may join by themselves. Default: no user.
+    join: NotRequired[Literal["open", "admins"]]
+
+# Changes what a group is called, and what its members may do.
+class Update(TypedDict):
+    conversation_id: ConversationId
+    # The idempotency key: unique per sender and conversation, across all actions.
+    client_msg_id: ClientMsgId
+    title: NotRequired[Title]
+    # The description, with at most 1,500 bytes of UTF-8. Line breaks are allowed.
+    about: NotRequired[About | None]
+    # An object of the app's own, with at most 2,048 bytes without spaces.
+    data: NotRequired[Data | None]
+    # The members who may write messages.
+    post: NotRequired[Literal["all", "admins"]]
+    # The members who may add others.
+    add: NotRequired[Literal["all", "admins"]]
+    # For those who join from now on.
+    history: NotRequired[Literal["joined", "all"]]
+    # In a channel only: the users who may join by themselves.
     join: NotRequired[Literal["open", "admins"]]
 
 # Adds members to a group.

@@ -72,7 +72,8 @@ export class Names {
   /** Takes the reply to a request for these users. */
   came(users: string[], { profiles, left }: ProfilesResult, at: number): void {
     this.#isAsking = false;
-    const found = new Map(profiles.map(({ user_id, name }) => [user_id, name]));
+    const ofUsers = profiles.filter((profile) => "user_id" in profile);
+    const found = new Map(ofUsers.map(({ user_id, name }) => [user_id, name]));
     for (const user of users.filter((user) => !left.includes(user))) {
       this.#wanted.delete(user);
       this.#known.set(user, { name: found.get(user), at });

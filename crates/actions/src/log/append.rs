@@ -47,7 +47,8 @@ pub fn creation(
     creator: &UserId,
     request: CreateRequest,
 ) -> Result<((ConversationId, ClientMsgId), GroupChange), Refusal> {
-    let CreateRequest { client_msg_id, kind, title, members, history, post, add, join, rings, encrypted } = request;
+    let CreateRequest { client_msg_id, kind, title, members, history, post, add, join, rings, encrypted, look } =
+        request;
     let (id, join) = match (kind, join) {
         (ConversationKind::Channel, join) => (channel_id(creator, &client_msg_id), Some(join.unwrap_or_default())),
         (ConversationKind::Direct | ConversationKind::Group, None) if rings.is_some() => {
@@ -59,7 +60,7 @@ pub fn creation(
         }
     };
     let rules = Rules { history, post, add, join, rings: rings.unwrap_or_default() };
-    Ok(((id, client_msg_id), GroupChange::Create { title, members, rules, encrypted }))
+    Ok(((id, client_msg_id), GroupChange::Create { title, members, rules, encrypted, look }))
 }
 
 /// Returns the reply to `add`. Existing members stay as they are.
@@ -193,6 +194,9 @@ async fn commit(
         Some(head) => head.after(&plan.entry, plan.decided.as_ref()),
         None => plan.first_head(draft)?,
     };
+    if actions.limits.profiles.is_on() && draft.content.look().is_some() {
+        head.group.info_seq = Some(place.seq);
+    }
     if let Some(keys) = draft.content.commit() {
         head.seal.loose_tree = keys.loose_tree().cloned();
         actions.limits.count_commit(draft, &mut head.seal, actions.now())?;

@@ -8,7 +8,7 @@ use store::entry_append::ChangeOf;
 use store::inbox::Acquaintance;
 use store::message_append::FirstMessage;
 use store::{Store, channels, roster};
-use wire::{ConversationId, ConversationKind, NotAdded, Refusal, Role, Seq, Timestamp, Title, UserId};
+use wire::{ConversationId, ConversationKind, Look, NotAdded, Refusal, Role, Seq, Timestamp, Title, UserId};
 
 use crate::Actions;
 use crate::entry::changeable;
@@ -66,7 +66,10 @@ pub(crate) async fn plan(
     place: &Place,
 ) -> Result<Planned, Failure> {
     let (user, now) = (&draft.sender_id, actions.now());
-    if let Content::Group(GroupChange::Create { title, members, rules, encrypted }) = &draft.content {
+    if draft.content.look().is_some_and(|look| !look.is_empty()) {
+        actions.limits.profiles.check_on()?;
+    }
+    if let Content::Group(GroupChange::Create { title, members, rules, encrypted, look }) = &draft.content {
         // Made before, by the same request or, with the same key, by another.
         if head.is_some() {
             return Err(Refusal::IdReused.into());
@@ -74,7 +77,7 @@ pub(crate) async fn plan(
         if *encrypted {
             check_encrypted(actions, user, members)?;
         }
-        let plan = create(actions, draft, (title, members, *rules), place, now).await?;
+        let plan = create(actions, draft, ((title, look), members, *rules), place, now).await?;
         return Ok(Planned::Entry(Box::new(plan)));
     }
     let (Some(head), Some(own)) = (head, rows.own.as_ref()) else { return Err(Refusal::NotMember.into()) };
@@ -212,7 +215,7 @@ async fn no_services(store: &Store, group: &ConversationId, rows: &Rows) -> Resu
 async fn create(
     actions: &Actions,
     draft: &Draft,
-    (title, members, rules): (&Title, &[UserId], Rules),
+    (named, members, rules): ((&Title, &Look), &[UserId], Rules),
     place: &Place,
     now: Timestamp,
 ) -> Result<Plan, Failure> {
@@ -225,7 +228,7 @@ async fn create(
         (not_added, members) = barred(&of_channel(store, members, &[]).await?, Role::Owner);
     }
     let members = &members;
-    let mut decided = GroupChange::create(&draft.sender_id, title, members, rules, place);
+    let mut decided = GroupChange::create(&draft.sender_id, named, members, rules, place);
     decided.body.not_added = not_added;
     // Others are or become members, so the group counts as a first message to at least one user.
     let met = meet(store, limits, &draft.sender_id, members).await?;

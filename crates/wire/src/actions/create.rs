@@ -9,6 +9,7 @@ use crate::group::{AllowedTo, HistoryFrom, JoinBy, Rings, Title};
 use crate::ids::ConversationKind;
 use crate::ids::{ClientMsgId, UserId};
 use crate::limits::GROUP_CHANGE_MEMBERS_MAX;
+use crate::look::Look;
 use crate::refusal::Refusal;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -47,6 +48,8 @@ pub struct CreateRequest {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub encrypted: bool,
+    #[serde(flatten)]
+    pub look: Box<Look>,
 }
 
 /// The group is there, and its first entry says so.
@@ -85,6 +88,7 @@ impl CreateRequest {
             join: join_by(fields)?,
             rings: rings(fields)?,
             encrypted,
+            look: Box::new(Look::parse(fields)?.first()),
         })
     }
 }

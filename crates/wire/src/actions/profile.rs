@@ -57,10 +57,9 @@ impl ProfileChange {
         if object.contains_key("avatar") {
             return Err(set.wrong("avatar", "must be left out: this server has no avatars"));
         }
-        let is_null = |field| object.get(field).is_some_and(Value::is_null);
-        let name = if is_null("name") { Some(None) } else { set.optional("name", Title::parse)?.map(Some) };
+        let name = if set.is_null("name") { Some(None) } else { set.optional("name", Title::parse)?.map(Some) };
         let data =
-            if is_null("data") { Some(None) } else { Data::parse_alone(&set, PROFILE_DATA_BYTES_MAX)?.map(Some) };
+            if set.is_null("data") { Some(None) } else { Data::parse_alone(&set, PROFILE_DATA_BYTES_MAX)?.map(Some) };
         let change = Self { name, data };
         if change == Self::default() { Err(Refusal::bad_request("set", "must have name or data")) } else { Ok(change) }
     }

@@ -7,10 +7,11 @@ use super::send::SendResult;
 use crate::fields::Fields;
 use crate::group::{Info, Title};
 use crate::ids::{ClientMsgId, ConversationId};
+use crate::look::Look;
 use crate::refusal::Refusal;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("anyOf" = [{"required": ["title"]}, {"required": ["history"]}, {"required": ["post"]}, {"required": ["add"]}, {"required": ["join"]}, {"required": ["rings"]}])))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("anyOf" = [{"required": ["title"]}, {"required": ["history"]}, {"required": ["post"]}, {"required": ["add"]}, {"required": ["join"]}, {"required": ["rings"]}, {"required": ["about"]}, {"required": ["data"]}])))]
 pub struct UpdateRequest {
     pub conversation_id: ConversationId,
     /// The idempotency key: unique per sender and conversation, across all actions.
@@ -36,9 +37,10 @@ impl UpdateRequest {
             add: allowed_to(fields, "add")?,
             join: join_by(fields)?,
             rings: rings(fields)?,
+            look: Box::new(Look::parse(fields)?),
         };
         if info == Info::default() {
-            return Err(fields.wrong("title", "is missing; name this, history, post, add, join or rings"));
+            return Err(fields.wrong("title", "is missing; name this, about, data, history, post, add, join or rings"));
         }
         Ok(Self { conversation_id, client_msg_id, info })
     }
