@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use pigeonhole_client::{Profile, ProfileChange, Title, UserId};
+use pigeonhole_client::{Profile, ProfileChange, ProfileOf, Title, UserId};
 
 use crate::user::User;
 
@@ -42,7 +42,10 @@ impl User {
         let ids: Vec<UserId> = self.everybody.iter().map(|name| UserId::parse(name).expect("a name")).collect();
         for _ in 0..TRIES_MAX {
             if let Ok(told) = self.app.client.profiles(ids.clone()).await {
-                let named = |profile: Profile| Some((profile.user_id, profile.name?.as_str().to_owned()));
+                let named = |profile: ProfileOf| match profile {
+                    ProfileOf::User(Profile { user_id, name, .. }) => Some((user_id, name?.as_str().to_owned())),
+                    ProfileOf::Conversation(_) => None,
+                };
                 return told.profiles.into_iter().filter_map(named).collect();
             }
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -205,7 +205,12 @@ impl Content {
             Self::Group(GroupChange::Update { info: Info { title, look, .. } }) => {
                 Some(&**look).filter(|look| title.is_some() || !look.is_empty())
             }
-            Self::Message { .. } | Self::Sealed { .. } | Self::Commit(_) | Self::Change { .. } | Self::Group(_) => None,
+            Self::Message { .. }
+            | Self::Sealed { .. }
+            | Self::Commit(_)
+            | Self::Change { .. }
+            | Self::Group(_)
+            | Self::Erased(_) => None,
         }
     }
 
