@@ -11,10 +11,12 @@ import os
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 
 from botocore.exceptions import ClientError
 
-from stack import NAME, ROOT, MiniStack, Sns, Stack, build
+from stack import EVENTS, NAME, ROOT, MiniStack, Sns, Stack, build
 
 # Together, these tests call every route and every other function. `every_route_is_called` checks that.
 TESTS = [
@@ -47,7 +49,7 @@ TESTS = [
     "settings::a_report_has_an_id_which_its_repetition_has_too",
 ]
 # The functions that no route calls, as their log lines name them.
-OTHERS = {"fanout", "ingest", "jobs", "notify", "sweep"}
+OTHERS = {"fanout", "ingest", "jobs", "notify", "publish", "sweep"}
 
 
 def main():
@@ -64,6 +66,8 @@ def main():
             say("the end-to-end tests")
             end_to_end(stack, of_all)
             every_route_is_called(stack)
+            # Their log lines have the names of the socket's routes.
+            http_replies(stack)
             an_update_keeps_the_data(stack)
             a_message_is_traced(stack)
             all_of_it_goes(stack)
@@ -134,6 +138,40 @@ def end_to_end(stack, of_all):
     subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, check=True)
 
 
+def http_replies(stack):
+    """Calls each route over HTTP, whose frames have a type, and finds an event of the message that was stored."""
+    api = stack.aws.client("apigatewayv2")
+    routes = [route["RouteKey"] for route in api.get_routes(ApiId=stack.resource("HttpGateway"))["Items"]]
+    message = {"to": "web", "client_msg_id": "m1", "kind": "text", "body": "over HTTP"}
+    for route in routes:
+        frame = message if route == "POST /v1/send" else {}
+        reply = post(stack, route.removeprefix("POST "), frame)
+        if reply.get("type") not in ("reply", "error"):
+            raise SystemExit(f"{route} is not served: {reply}")
+    sent = post(stack, "/v1/send", message)
+    expect((sent["type"], sent["result"]["duplicate"]), ("reply", True))
+    say(f"{len(routes)} routes over HTTP replied")
+    sqs = stack.aws.client("sqs")
+    queue, bodies, deadline = sqs.get_queue_url(QueueName=EVENTS)["QueueUrl"], [], time.monotonic() + 30
+    while "over HTTP" not in bodies and time.monotonic() < deadline:
+        for got in sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages", []):
+            sqs.delete_message(QueueUrl=queue, ReceiptHandle=got["ReceiptHandle"])
+            bodies.append(json.loads(got["Body"]).get("message", {}).get("body"))
+    if "over HTTP" not in bodies:
+        raise SystemExit(f"of {len(bodies)} events none is of the message over HTTP")
+    say(f"the message is among {len(bodies)} events")
+
+
+def post(stack, path, frame):
+    headers = {"authorization": f"Bearer {stack.token('app')}", "content-type": "application/json"}
+    request = urllib.request.Request(stack.output("HttpUrl") + path, json.dumps(frame).encode(), headers)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return json.load(response)
+    except urllib.error.HTTPError as refusal:
+        return json.load(refusal)
+
+
 def every_route_is_called(stack):
     """By the log lines of the functions. $default has no function of its own to log an unknown action."""
     api = stack.aws.client("apigatewayv2")
@@ -192,6 +230,7 @@ def all_of_it_goes(stack):
     tables = stack.tables()
     stack.sam("delete", "--stack-name", NAME, "--region", "us-east-1", "--no-prompts")
     aws = stack.aws.client
+    aws("sqs").delete_queue(QueueUrl=aws("sqs").get_queue_url(QueueName=EVENTS)["QueueUrl"])
     expect(aws("lambda").list_functions()["Functions"], [])
     expect(aws("apigatewayv2").get_apis()["Items"], [])
     expect(aws("logs").describe_log_groups()["logGroups"], [])

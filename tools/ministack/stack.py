@@ -19,6 +19,7 @@ VENV = ROOT / ".venv"
 # A run leaves MiniStack's log, the functions' logs and the template here, as it was deployed.
 WORK = ROOT / ".aws-sam" / "ministack"
 NAME = "pigeonhole"
+EVENTS = "events"
 
 
 class MiniStack:
@@ -140,6 +141,8 @@ class Stack:
             "BackendMessages": "on",
             "Encryption": "Optional",
             "Profiles": "users",
+            "HttpApi": "on",
+            "EventsTo": self.events_queue(),
         }
         overrides = [f"{name}={value}" for name, value in {**defaults, **parameters}.items()]
         quietly = ["--no-confirm-changeset", "--no-progressbar"]
@@ -156,6 +159,12 @@ class Stack:
         s3.create_bucket(Bucket="issuer")
         s3.put_object(Bucket="issuer", Key="jwks.json", Body=keys)
         return f"{self.aws.endpoint}/issuer/jwks.json"
+
+    def events_queue(self):
+        """The ARN of a queue for the events, which is no part of the stack."""
+        sqs = self.aws.client("sqs")
+        url = sqs.create_queue(QueueName=EVENTS)["QueueUrl"]
+        return sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
 
     def issuer(self):
         return [self.binaries["issuer"], "--key", self.key]
@@ -209,10 +218,12 @@ def for_ministack(endpoint, sns, binaries):
     text = (ROOT / "template.yaml").read_text()
     gateway = endpoint.removeprefix("http://") + "/_aws/execute-api/${WebSocketApi}"
     host = "${WebSocketApi}.execute-api.${AWS::Region}.${AWS::URLSuffix}"
+    http = "${HttpGateway}.execute-api.${AWS::Region}.${AWS::URLSuffix}"
     for there, here in [
         # MiniStack listens on this machine, under no name and without TLS.
         (f"https://{host}", f"http://{gateway}"),
         (f"wss://{host}", f"ws://{gateway}"),
+        (f"https://{http}", f"{endpoint}/_aws/execute-api/${{HttpGateway}}/$default"),
         ("https://dynamodb.${AWS::Region}.${AWS::URLSuffix}", endpoint),
         ("https://s3.${AWS::Region}.${AWS::URLSuffix}", endpoint),
         ("https://sns.${AWS::Region}.${AWS::URLSuffix}", sns),
