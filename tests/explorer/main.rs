@@ -129,6 +129,8 @@ fn what_was_broken_once_stays_whole() {
         "g-fanout:0,0,0,0!unseen",
         "g-fanout:0,0,0,0!hole",
         "g-add-fanout-connect:0,0!unseen",
+        // An operator deletes a message after it was emptied, by a row that was read before: its text would be in `audit`.
+        "erase-delete:0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1,1,1,0,0,0,0,0,0,0,0,0,1,1,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1",
     ] {
         run(schedule);
     }
