@@ -92,6 +92,7 @@ function Chat({ id }: { id: string }) {
           </li>
         ))}
       </ol>
+      <p>{Object.values(row?.texts ?? {})}</p>
       <Composer id={id} />
     </main>
   );

@@ -24,6 +24,7 @@ const nothing: readonly never[] = [];
 /** The names of users by their ids, as far as they are known. Empty until `showNames` of the client. */
 export type Names = ReadonlyMap<string, string>;
 const noNames: Names = new Map();
+const noTexts = {};
 
 /** The chat list. While another filter is being loaded, the rows are those of the filter before. */
 export function useConversations(filter: Filter = {}): {
@@ -100,6 +101,11 @@ export function useMessages(
 /** The other users who are typing. */
 export function useTyping(id: string): readonly string[] {
   return useConversation(id).row?.typing ?? nothing;
+}
+
+/** The texts that services are writing, as far as they are, by the service's id. */
+export function useTexts(id: string): Readonly<Record<string, string>> {
+  return useConversation(id).row?.texts ?? noTexts;
 }
 
 /** Whether the other user of a direct conversation is online. `undefined`: not known. */

@@ -14,6 +14,7 @@ import {
   usePresence,
   useSearch,
   useSeen,
+  useTexts,
   useTyping,
   useUnread,
 } from "../src/index.ts";
@@ -31,6 +32,7 @@ function Everything() {
   const { id, row } = useDirect("bob");
   const { items } = useMessages(id, { at: "firstUnread" });
   const [typing, presence, members] = [useTyping(id), usePresence(id), useMembers(id)];
+  const texts = Object.values(useTexts(id));
   const { messages } = useSearch("ferry");
   const seen = useSeen(id);
   const { text, setText, send } = useComposer(id);
@@ -38,6 +40,7 @@ function Everything() {
     <>
       <p>{`list: ${rows.map(({ peerId }) => peerId).join()} ${unread} ${useUnread()}`}</p>
       <p>{`row: ${row?.line?.text ?? "none"} ${typing.join()} ${presence?.online ?? "?"} ${members.members.length}`}</p>
+      <p>{`texts: ${texts.join()}`}</p>
       <p>{`found: ${messages.length} ${useConnection().state}`}</p>
       <ol>
         {items.map((item) => (
@@ -69,6 +72,27 @@ it("shows what comes, sends what is written, and keeps the draft", async () => {
   act(() => says(message(1, "Tickets for the ferry")));
   await waitFor(() => screen.getByText("Tickets for the ferry"));
   await waitFor(() => screen.getByText("list: bob 1 1"));
+
+  act(() =>
+    server.say({
+      type: "typing",
+      at: "2026-11-20T10:00:00.000Z",
+      conversation_id: ID,
+      user_id: "bob",
+      text: "It leaves at",
+    }),
+  );
+  await waitFor(() => screen.getByText("texts: It leaves at"));
+  act(() =>
+    server.say({
+      type: "typing",
+      at: "2026-11-20T10:00:00.000Z",
+      conversation_id: ID,
+      user_id: "bob",
+      text: "It leaves at nine",
+    }),
+  );
+  await waitFor(() => screen.getByText("texts: It leaves at nine"));
 
   const field = screen.getByLabelText<HTMLInputElement>("Message");
   fireEvent.change(field, { target: { value: "I come" } });
