@@ -99,14 +99,14 @@ pub use pigeonhole_core::{
 pub use wire::limits;
 pub use wire::{
     Action, AddRequest, AddResult, AllowedTo, Channel, ChannelsResult, ClientMsgId, Conversation, ConversationId,
-    ConversationKind, ConversationSettings, CreateRequest, Data, DeleteRequest, DeviceId, DeviceToken, Digest,
-    Download, DownloadResult, EditRequest, Emoji, FileName, GroupMember, HistoryFrom, HistoryResult, InboxResult, Info,
-    InvalidId, JoinBy, JoinResult, Kind, LastMessage, LeaveRequest, LeaveResult, Media, MediaId, Member, MembersResult,
-    Message, MessageId, MimeType, MutedUntil, NotAdded, PinRequest, Platform, Presence, PresenceResult, Profile,
-    ProfileChange, ProfilesResult, Quiet, ReactRequest, Reaction, ReactionsResult, Reactor, ReadResult, Receipt,
-    ReceiptsResult, Registration, RemoveRequest, ReportReason, ReportRequest, ReportResult, RestrictRequest, Rings,
-    Role, RoleRequest, SendResult, Seq, Settings, Side, System, Target, Thumbhash, Timestamp, Title, UpdateRequest,
-    UserId, UserSettings, WatchResult, Waveform, When,
+    ConversationKind, ConversationProfile, ConversationSettings, CreateRequest, Data, DeleteRequest, DeviceId,
+    DeviceToken, Digest, Download, DownloadResult, EditRequest, Emoji, FileName, GroupMember, HistoryFrom,
+    HistoryResult, InboxResult, Info, InvalidId, JoinBy, JoinResult, Kind, LastMessage, LeaveRequest, LeaveResult,
+    Media, MediaId, Member, MembersResult, Message, MessageId, MimeType, MutedUntil, NotAdded, PinRequest, Platform,
+    Presence, PresenceResult, Profile, ProfileChange, ProfileOf, ProfilesResult, Quiet, ReactRequest, Reaction,
+    ReactionsResult, Reactor, ReadResult, Receipt, ReceiptsResult, Registration, RemoveRequest, ReportReason,
+    ReportRequest, ReportResult, RestrictRequest, Rings, Role, RoleRequest, SendResult, Seq, Settings, Side, System,
+    Target, Thumbhash, Timestamp, Title, UpdateRequest, UserId, UserSettings, WatchResult, Waveform, When,
 };
 
 /// The README's example, so that it compiles.

@@ -149,7 +149,7 @@ pub fn poll_ms(turned_away: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use wire::{ClientMsgId, JoinBy, Title};
+    use wire::{ClientMsgId, JoinBy, Look, Title};
 
     #[test]
     fn a_crowd_asks_no_more_often_than_one_item_can_be_read() {

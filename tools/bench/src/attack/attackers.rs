@@ -12,6 +12,7 @@ use testkit::TestServer;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout_at};
 use tokio_tungstenite::tungstenite::Message;
+use wire::limits::{PROFILES_MAX, REPORT_SEQS_MAX};
 
 use super::WARM_UP;
 use super::socket::{Heard, Socket, heard, open};
@@ -22,7 +23,7 @@ const SOCKETS_PER_SECOND: u32 = 80;
 const FRAMES_PER_SECOND: u32 = 1_000;
 const STRANGERS: usize = 30_000;
 const STRANGERS_SOCKETS: usize = 16;
-/// Concurrent upgrades.
+/// Concurrent upgrades, and concurrent requests over HTTP.
 const UPGRADES: usize = 32;
 /// The largest page of `history`, and of a DynamoDB read: 64 times 16 KB is 1 MB.
 const LARGE_MESSAGES: usize = 64;
@@ -60,6 +61,14 @@ pub enum Attack {
     Upgrades,
     /// The largest pages of history, at the rate that the limits allow
     Largest,
+    /// 1,000 frames a second: profiles of 50 users
+    Profiles,
+    /// 1,000 frames a second: report, each of the same messages of another user
+    Reports,
+    /// 1,000 frames a second: pin, of the same message
+    Pins,
+    /// Requests over HTTP, as fast as the replies come: send, in one conversation with a connected user
+    Http,
     /// 120 frames a second: send, into the attacker's own group, where each collides with the others
     OwnGroup,
     /// A wave of 32 frames each second: the same ack and drain of 25 conversations with users of 16 sockets
@@ -165,7 +174,9 @@ impl Attacker {
     pub(super) async fn prepare(attack: Attack, server: &Arc<TestServer>) -> Self {
         let (mut token, mut conversation, mut socket) = (server.token(ATTACKER), String::new(), None);
         match attack {
-            Attack::Drain | Attack::History | Attack::Largest => conversation = store_large_messages(server).await,
+            Attack::Drain | Attack::History | Attack::Largest | Attack::Reports | Attack::Pins => {
+                conversation = store_large_messages(server).await;
+            }
             // The token expires while the pairs warm up.
             Attack::Ended => {
                 token = server.token_for(ATTACKER, u32::try_from(WARM_UP.as_secs()).unwrap_or_default());
@@ -179,6 +190,8 @@ impl Attacker {
             | Attack::Conversation
             | Attack::Ping
             | Attack::Garbage
+            | Attack::Profiles
+            | Attack::Http
             | Attack::Strangers => {}
             wave => unreachable!("{wave:?} has a round of its own"),
         }
@@ -197,10 +210,16 @@ impl Attacker {
             Attack::Conversation => beside(self.flood(socket, FRAMES_PER_SECOND, until), self.listen(until)).await,
             Attack::Strangers => self.write_to_strangers(until).await,
             Attack::Upgrades => self.upgrade(until).await,
+            Attack::Http => beside(self.post(until), self.listen(until)).await,
             Attack::Largest => self.flood(socket, PATIENT_PER_SECOND, until).await,
-            Attack::MadeUp | Attack::Drain | Attack::History | Attack::Ping | Attack::Garbage => {
-                self.flood(socket, FRAMES_PER_SECOND, until).await
-            }
+            Attack::MadeUp
+            | Attack::Drain
+            | Attack::History
+            | Attack::Ping
+            | Attack::Garbage
+            | Attack::Profiles
+            | Attack::Reports
+            | Attack::Pins => self.flood(socket, FRAMES_PER_SECOND, until).await,
             wave => unreachable!("{wave:?} has a round of its own"),
         }
     }
@@ -208,7 +227,23 @@ impl Attacker {
     fn frame(&self, number: usize) -> String {
         match self.attack {
             Attack::MadeUp | Attack::Strangers => message(&format!("nobody-{number}"), number).to_string(),
-            Attack::Conversation => message("victim", number).to_string(),
+            Attack::Conversation | Attack::Http => message("victim", number).to_string(),
+            Attack::Profiles => {
+                let users: Vec<String> = (0..PROFILES_MAX).map(|user| format!("nobody-{number}-{user}")).collect();
+                json!({"action": "profiles", "user_ids": users}).to_string()
+            }
+            Attack::Reports => {
+                let seqs: Vec<usize> = (1..=REPORT_SEQS_MAX).collect();
+                json!({"action": "report", "conversation_id": self.conversation, "seqs": seqs, "reason": "spam"})
+                    .to_string()
+            }
+            Attack::Pins => {
+                let pin = json!({
+                    "action": "pin", "conversation_id": self.conversation, "seq": 1, "pinned": number.is_multiple_of(2),
+                    "client_msg_id": format!("p{number}"),
+                });
+                pin.to_string()
+            }
             Attack::Drain => r#"{"action":"drain"}"#.to_owned(),
             Attack::History | Attack::Largest => {
                 json!({"action": "history", "conversation_id": self.conversation, "limit": 100}).to_string()
@@ -323,6 +358,31 @@ impl Attacker {
                 return;
             }
         }
+    }
+
+    async fn post(&self, until: Instant) -> Fate {
+        let (mut fate, number) = (Fate::default(), AtomicUsize::new(0));
+        let url = format!("{}/v1/send", self.server.local().http_url());
+        let posting = (0..UPGRADES).map(|_| async {
+            let mut fate = Fate::default();
+            while Instant::now() < until {
+                let frame = self.frame(number.fetch_add(1, Ordering::Relaxed));
+                let request = self.server.http.post(&url).bearer_auth(&self.token).body(frame);
+                match request.send().await.map(|reply| reply.status().as_u16()) {
+                    Ok(200) => {
+                        fate.accepted += 1;
+                        fate.stored += 1;
+                    }
+                    Ok(429) => fate.throttled += 1,
+                    _ => fate.refused += 1,
+                }
+            }
+            fate
+        });
+        for one in futures_util::future::join_all(posting).await {
+            fate += one;
+        }
+        fate
     }
 
     async fn upgrade(&self, until: Instant) -> Fate {
