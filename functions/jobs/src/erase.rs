@@ -134,7 +134,8 @@ fn end(deps: &Deps, job: &mut Job) {
     (job.state, job.cursor) = (State::Done, String::new());
     let days = deps.backup_days.max(EXPORT_DAYS);
     let complete_at = deps.actions.clock.now().plus(Duration::from_hours(24 * days));
-    job.complete_at = (count_of(job, "held") == 0).then_some(complete_at);
+    let is_whole = ["held", "left"].iter().all(|name| count_of(job, name) == 0);
+    job.complete_at = is_whole.then_some(complete_at);
 }
 
 fn count_of(job: &Job, name: &str) -> u64 {
@@ -195,6 +196,7 @@ async fn forget_devices(deps: &Deps, user: &UserId) -> Result<(), Failure> {
 async fn next(store: &Store, job: &mut Job, holds: &Holds, cursor: Cursor) -> Result<Cursor, Failure> {
     if cursor.behind.is_empty() {
         job.counts.remove("held");
+        job.counts.remove("left");
     }
     let Some(row) = erase::next_row(store, &job.user, &cursor.behind).await? else {
         let again = Cursor { at: At::Rows, waits: true, ..Cursor::default() };
@@ -218,8 +220,11 @@ async fn next(store: &Store, job: &mut Job, holds: &Holds, cursor: Cursor) -> Re
             }
             Ok(Cursor { at: At::Close, has_found: true, of: Some((conversation, peer)), seq: None, ..passed })
         }
-        // A direct conversation without a peer is of a later version.
-        (ConversationKind::Direct | ConversationKind::Group | ConversationKind::Channel, _) => Ok(passed),
+        // The steps for groups and channels are by hand. A direct conversation without a peer is of a later version.
+        (ConversationKind::Direct | ConversationKind::Group | ConversationKind::Channel, _) => {
+            count(job, "left", 1);
+            Ok(passed)
+        }
     }
 }
 

@@ -353,3 +353,17 @@ async fn erasures_are_repeated_after_tables_were_restored() {
     assert_eq!(bench.refused("bob", to("alice", "x")).await, "forbidden");
     assert_eq!(erase(&bench, "alice").await, (job, gone));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_leaves_a_group_is_never_complete() {
+    let bench = Workbench::publishing();
+    bench.ok("alice", json!({"action": "create", "client_msg_id": "g1", "title": "Sea", "members": ["bob"]})).await;
+    bench.fanout().await;
+    let (job, _) = erase(&bench, "alice").await;
+    bench.jobs().await;
+    let left = state(&bench, &job).await;
+    assert_eq!(
+        (&left["state"], &left["counts"]["left"], &left["complete_at"]),
+        (&json!("done"), &json!(1), &Value::Null)
+    );
+}
