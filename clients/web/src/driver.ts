@@ -1,7 +1,7 @@
 // Runs the turns of a session: commits the writes, and then carries out the outputs.
 
 import type { Shown, ViewId } from "./chat/views.ts";
-import { PigeonholeError } from "./errors.ts";
+import { guarded, PigeonholeError } from "./errors.ts";
 import type { ClientEvent, Why } from "./events.ts";
 import type { Queued } from "./saved.ts";
 import type { LinkId, Output, Step } from "./session/core.ts";
@@ -187,11 +187,11 @@ export class Driver {
         if (output.do === "show") {
           shown.set(output.view, output.shown);
         } else {
-          this.#do(output);
+          guarded(() => this.#do(output));
         }
       }
       for (const [view, content] of shown) {
-        this.#app.show?.(view, content);
+        guarded(() => this.#app.show?.(view, content));
       }
     }
     this.#isExecuting = false;
@@ -226,7 +226,7 @@ export class Driver {
         }
         this.#links.clear();
         const why: Why = { reason: "storage", detail: String(cause) };
-        this.#app.tell({ type: "state", state: "offline", why, retryInMs });
+        guarded(() => this.#app.tell({ type: "state", state: "offline", why, retryInMs }));
         if (!(await this.#waitStuck(cause, retryInMs))) {
           return false;
         }

@@ -40,3 +40,19 @@ export class PigeonholeError extends Error {
     this.code = code;
   }
 }
+
+/** Calls code of the app. The client goes on after an error of it, which the platform reports. */
+export function guarded(call: () => void): void {
+  try {
+    call();
+  } catch (error) {
+    const { reportError } = globalThis as Partial<typeof globalThis>;
+    if (reportError) {
+      reportError(error);
+    } else {
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
+  }
+}

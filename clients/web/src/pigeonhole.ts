@@ -6,7 +6,7 @@ import { Chat } from "./chat.ts";
 import type { Config, Encryption } from "./config.ts";
 import type { App } from "./driver.ts";
 import { type Engine, LocalEngine } from "./engine.ts";
-import { PigeonholeError } from "./errors.ts";
+import { guarded, PigeonholeError } from "./errors.ts";
 import type { ClientEvent, State } from "./events.ts";
 import {
   type Channel,
@@ -260,7 +260,7 @@ export class Events implements App {
       this.#early.push(event);
     }
     for (const listener of [...this.#listeners]) {
-      listener(event);
+      guarded(() => listener(event));
     }
   }
 

@@ -7,6 +7,7 @@ import type { ChatRow } from "./chat/row.ts";
 import type { Act, Screen, Shown, ViewId, ViewOf } from "./chat/views.ts";
 import type { At } from "./chat/window.ts";
 import type { Engine, Input } from "./engine.ts";
+import { guarded } from "./errors.ts";
 
 /** How long a view stays open without a listener, in milliseconds. */
 const ENDS_AFTER = 1000;
@@ -138,7 +139,7 @@ export abstract class View<T> implements Changing<T | undefined> {
   show(shown: Shown): void {
     this.#shown = this.read(shown);
     for (const listener of [...this.#listeners]) {
-      listener();
+      guarded(listener);
     }
   }
 }

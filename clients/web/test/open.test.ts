@@ -1,6 +1,6 @@
 // The API of apps over real sockets: views, sending, reading, drafts, and what a restart shows.
 
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { type Config, type Item, memoryStorage, open, type Pigeonhole, type View } from "../src/index.ts";
 import { directConversationId } from "../src/made-ids.ts";
 import { briefItem, briefRow } from "./brief.ts";
@@ -15,6 +15,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
+  vi.unstubAllGlobals();
   await Promise.all(clients.splice(0).map((client) => client.close()));
   await server.stop();
 });
@@ -298,6 +299,27 @@ it("tells how the connection is doing, and each event", async () => {
   });
   stop();
   expect(types).toContain("state");
+});
+
+it("goes on after a listener that throws, and lets its error be seen", async () => {
+  const reported = vi.fn();
+  vi.stubGlobal("reportError", reported);
+  const client = await start();
+  const view = client.direct("bob").messages();
+  const fail = () => {
+    throw new Error("of the app");
+  };
+  client.onEvent(fail);
+  view.subscribe(fail);
+  const told = vi.fn();
+  client.onEvent(told);
+  await catchUp();
+  server.say({ type: "messages.new", conversation_id: ID, messages: [message(1)] });
+  await until(view, ({ items }) => items.length > 0);
+  expect(told).toHaveBeenCalledWith(expect.objectContaining({ type: "message" }));
+  expect(reported).toHaveBeenCalledWith(expect.objectContaining({ message: "of the app" }));
+  await client.direct("bob").send("on");
+  expect(await server.asked("send")).toMatchObject({ body: "on" });
 });
 
 it("finds messages that were received", async () => {
