@@ -40,6 +40,8 @@ export class Driver {
   readonly store: Store;
   #dialer: Dialer;
   #app: App;
+  /** `Infinity` with encryption: no server can send an opened message again. */
+  #messagesMax: number;
   #links = new Map<LinkId, Link>();
   /** Bytes on their way. */
   #puts = new Map<string, AbortController>();
@@ -59,11 +61,12 @@ export class Driver {
   /** The last commit has failed for this reason, and is tried again. `end` ends that. */
   #stuck: { cause: unknown; end: () => void } | undefined;
 
-  constructor(session: Session, dialer: Dialer, store: Store, app: App) {
+  constructor(session: Session, dialer: Dialer, store: Store, app: App, messagesMax = MESSAGES_MAX) {
     this.session = session;
     this.store = store;
     this.#dialer = dialer;
     this.#app = app;
+    this.#messagesMax = messagesMax;
   }
 
   /** Changes the session, and executes what it puts out. */
@@ -245,7 +248,7 @@ export class Driver {
     let hasRemoved = false;
     try {
       const half = Math.floor((await this.store.count()) / 2);
-      while (await this.store.tidy(half)) {
+      while (await this.store.tidy(this.#messagesMax < Number.POSITIVE_INFINITY ? half : this.#messagesMax)) {
         hasRemoved = true;
       }
     } catch {
@@ -290,7 +293,7 @@ export class Driver {
         await this.#app.removeFile?.(path);
         await this.store.apply([{ removed: path }], false);
       }
-      if (await this.store.tidy(MESSAGES_MAX)) {
+      if (await this.store.tidy(this.#messagesMax)) {
         this.#tidySoon();
       }
     } catch {

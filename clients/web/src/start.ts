@@ -25,7 +25,7 @@ export async function start(config: Config, storage: Storage, keeper: Keeper, ap
   const dialer = (config.http?.dialer(config, deviceId, timing) ?? new Dialer(config, deviceId, timing)) as Dialer;
   const options = { me: config.userId, timing, keeper, saved, random: Math.random, now: clock() };
   const session = (config.encrypted?.session(options as never, deviceId) ?? new Session(options)) as Session;
-  const driver = new Driver(session, dialer, store, app);
+  const driver = new Driver(session, dialer, store, app, config.encrypted && Number.POSITIVE_INFINITY);
   if (store.setAside !== undefined) {
     app.tell({ type: "storage", setAside: store.setAside });
   }

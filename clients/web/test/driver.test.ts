@@ -1,14 +1,13 @@
 // Turns of a client that keeps its messages: the commit comes first.
 
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { defaultTiming } from "../src/config.ts";
-import { clock, Driver } from "../src/driver.ts";
+import type { Config, Encryption } from "../src/config.ts";
 import type { ClientEvent } from "../src/events.ts";
-import { Session } from "../src/session/session.ts";
-import { Dialer } from "../src/socket.ts";
+import { Session, type SessionOptions } from "../src/session/session.ts";
+import { start as startDriver } from "../src/start.ts";
 import type { Database, Mode, Storage } from "../src/store/database.ts";
 import { MemoryDatabase } from "../src/store/memory.ts";
-import { Store } from "../src/store/store.ts";
+import type { Store } from "../src/store/store.ts";
 import { message, messagesNew, nodeSocket, Server } from "./server.ts";
 
 let server: Server;
@@ -59,25 +58,18 @@ class Slow implements Storage {
   }
 }
 
-async function start(storage: Storage) {
+async function start(storage: Storage, config: Partial<Config> = {}) {
   const events: ClientEvent[] = [];
   let told = () => {};
-  const store = await Store.open(storage, "alice");
-  const timing = { ...defaultTiming, reconnectFirst: 20, ackEvery: 0 };
-  const config = { url: server.url, userId: "alice", token: () => "a.b.c", webSocket: nodeSocket };
-  const options = { timing, keeper: "store", saved: await store.saved(), random: Math.random, now: clock() } as const;
-  const driver = new Driver(
-    new Session({ me: "alice", ...options }),
-    new Dialer(config, store.deviceId, timing),
-    store,
-    {
-      tell: (event) => {
-        events.push(event);
-        told();
-      },
+  const timing = { reconnectFirst: 20, ackEvery: 0 };
+  const base = { url: server.url, userId: "alice", token: () => "a.b.c", webSocket: nodeSocket, timing };
+  const driver = await startDriver({ ...base, ...config }, storage, "store", {
+    tell: (event) => {
+      events.push(event);
+      told();
     },
-  );
-  driver.act((session, now) => session.tick(now));
+  });
+  const { store } = driver;
   const until = async (is: (event: ClientEvent) => boolean) => {
     while (!events.some(is)) {
       await new Promise<void>((resolve) => {
@@ -131,9 +123,8 @@ it("tries the same transaction again after a failure, on a connection of its own
   await driver.close();
 });
 
-it("removes old messages that were read when the browser has no more space", async () => {
-  const storage = new Slow();
-  const { driver, store, events, until } = await start(storage);
+/** Keeps 600 messages that were read, in a browser that has space for no more. A further one comes. */
+async function fill(storage: Slow, store: Store): Promise<void> {
   const { messages } = messagesNew(...Array.from({ length: 600 }, (_, at) => at + 1));
   const [last = message(1)] = messages.slice(-1);
   const last_message = { ...last, preview: "" };
@@ -142,10 +133,26 @@ it("removes old messages that were read when the browser has no more space", asy
   await store.apply([{ row: { ...row, ...marks } }, ...messages.map((entry) => ({ entry }))], false);
   storage.messagesMax = 600;
   server.say({ type: "messages.new", conversation_id: "dm_xy", messages: [message(1, "dm_xy")] });
+}
+
+it("removes old messages that were read when the browser has no more space", async () => {
+  const storage = new Slow();
+  const { driver, store, events, until } = await start(storage);
+  await fill(storage, store);
   await until(({ type }) => type === "message");
   expect(events.some((event) => event.type === "state" && event.state === "offline")).toBe(false);
   expect(await store.count()).toBe(301);
   expect((await store.window("dm_ab", {}, 1)).messages[0]?.seq).toBe(600);
+  await driver.close();
+});
+
+it("removes no message of an encrypted client, which may have the only copy, and says that the store is full", async () => {
+  const storage = new Slow();
+  const encrypted = { session: (options: SessionOptions) => new Session(options) } as object as Encryption;
+  const { driver, store, until } = await start(storage, { encrypted });
+  await fill(storage, store);
+  await until((event) => event.type === "state" && event.state === "offline" && event.why.reason === "storage");
+  expect(await store.count()).toBe(600);
   await driver.close();
 });
 
