@@ -42,9 +42,10 @@ import {
   type Settings,
   type Side,
 } from "./protocol.ts";
-import type { Queued, QueuedRequest, Target } from "./saved.ts";
+import { fileOf, plain, type Queued, type QueuedRequest, type Target } from "./saved.ts";
 import type { Stored } from "./session/entry.ts";
 import type { CallRequest, CallResult } from "./session/waiter.ts";
+import { withFile } from "./store/rows.ts";
 import { uuid } from "./uuid.ts";
 
 /**
@@ -410,15 +411,16 @@ export class Actions {
     return this.#queue<R>({ clientMsgId, request });
   }
 
-  async #queue<R extends Stored = SendResult>(queued: Queued): Promise<Sent<R>> {
-    const { clientMsgId } = queued;
-    checkQueued(queued);
+  async #queue<R extends Stored = SendResult>(given: Queued): Promise<Sent<R>> {
+    const { clientMsgId } = given;
+    checkQueued(given);
+    const queued = withFile(plain(given), fileOf(given));
     const { stored } = await this.engine.send<R>(queued);
     return { clientMsgId, queued, stored };
   }
 
   #call<R extends CallRequest>(request: R): Promise<CallResult<R>> {
-    return this.engine.call(request);
+    return this.engine.call(plain(request));
   }
 }
 

@@ -18,7 +18,7 @@ import type {
 } from "./frames.ts";
 import type { MediaDraft } from "./media.ts";
 import type { Draft, GroupInfo, Page, Role, Side } from "./protocol.ts";
-import type { Target } from "./saved.ts";
+import { plain, type Target } from "./saved.ts";
 import type { DraftText } from "./store/types.ts";
 import { type Changing, MessagesView, type OpenViews, Roster } from "./view.ts";
 
@@ -127,7 +127,7 @@ export class Chat {
   /** Saves a text that the user has begun, 300 ms after a key. `undefined`: it was sent or removed. */
   draft(draft: Draft | undefined): void {
     const text: DraftText | undefined = typeof draft === "string" ? { body: draft } : draft;
-    this.#views.engine.say({ draft: { target: this.#target, draft: text } });
+    this.#views.engine.say({ draft: { target: this.#target, draft: text && plain(text) } });
   }
 
   /** No push until this time, or `forever`. `null`: not muted. */

@@ -125,6 +125,11 @@ export function withMediaId(queued: Queued, mediaId: string | undefined): Queued
   return { ...queued, media: mediaId === undefined ? upload : { ...upload, media_id: mediaId } };
 }
 
+/** Returns a copy as a store and other tabs can have it. A framework's proxy can't be cloned. */
+export function plain<T>(value: T): T {
+  return JSON.parse(JSON.stringify(value));
+}
+
 /** Returns the attachment's bytes, if they are on this device. */
 export function fileOf(queued: Queued): Blob | undefined {
   const source = "body" in queued ? queued.media?.source : undefined;

@@ -267,7 +267,12 @@ export class Tabs implements Engine {
     if (hub) {
       hub.take(this.#id, this.#own, n, ask);
     } else if (this.#leader !== undefined) {
-      this.#post({ from: this.#id, to: this.#leader, n, ask });
+      try {
+        this.#post({ from: this.#id, to: this.#leader, n, ask });
+      } catch (error) {
+        this.#answered(n, { error: { code: "bad_request", message: String(error) } });
+        return;
+      }
       pending.timer = setTimeout(() => {
         this.#deliver(n);
         this.#look();

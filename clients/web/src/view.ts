@@ -8,6 +8,7 @@ import type { Act, Screen, Shown, ViewId, ViewOf } from "./chat/views.ts";
 import type { At } from "./chat/window.ts";
 import type { Engine, Input } from "./engine.ts";
 import { guarded } from "./errors.ts";
+import { plain } from "./saved.ts";
 
 /** How long a view stays open without a listener, in milliseconds. */
 const ENDS_AFTER = 1000;
@@ -44,7 +45,8 @@ export class OpenViews {
 
   /** Not within this call: a view shows nothing before its maker can have a listener, nor while React renders. */
   say(input: Input): void {
-    queueMicrotask(() => this.engine.say(input));
+    const said = plain(input);
+    queueMicrotask(() => this.engine.say(said));
   }
 
   show(id: ViewId, shown: Shown): void {

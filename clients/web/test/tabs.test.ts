@@ -311,6 +311,34 @@ it("carries a request out once that a tab had to repeat", async () => {
   expect(chat.asked.filter(({ action }) => action === "settings").map(({ set }) => set.blocked)).toEqual([true, false]);
 });
 
+it("takes the proxies of a framework as the plain values that they stand for", async () => {
+  const [first, second] = [await tab(), await tab()];
+  for (const { client } of [first, second]) {
+    const bob = client.direct("bob");
+    const data = new Proxy({ at: new Proxy([1], {}) }, {});
+    const sent = await bob.send({ body: "hi", mentions: new Proxy(["bob"], {}), kind: "x-place", data });
+    await sent.stored;
+    bob.draft({ body: "later", mentions: new Proxy(["bob"], {}) });
+    expect(await client.presence(new Proxy(["bob"], {}))).toEqual([]);
+    const list = client.conversations(new Proxy({ archived: false }, {}));
+    list.subscribe(() => {});
+    await until(() => list.rows[0]?.draft?.body === "later");
+    bob.draft(undefined);
+    await until(() => list.rows[0] !== undefined && list.rows[0].draft === undefined);
+  }
+  expect(chat.asked.find(({ action }) => action === "send")).toMatchObject({ mentions: ["bob"], data: { at: [1] } });
+});
+
+it("refuses a request that no other tab can get, and repeats the others to the next leader", async () => {
+  const [first, second] = [await tab(), await tab()];
+  await until(() => chat.connections === 1);
+  const user_ids = new Proxy(["bob"], {});
+  const { engine } = second.client;
+  await expect(engine.call({ action: "presence", user_ids })).rejects.toMatchObject({ code: "bad_request" });
+  browser.kill(first.page);
+  expect(await second.client.presence(["bob"])).toEqual([]);
+});
+
 it("makes way for a later version of the app, in another tab", async () => {
   const [first, second] = [await tab(), await tab()];
   await until(() => chat.connections === 1);
