@@ -416,6 +416,8 @@ export class Tabs implements Engine {
       }
     } else if ("opens" in post) {
       this.#isAlive();
+    } else if ("leads" in post && post.leads !== this.me) {
+      this.#refuse(new PigeonholeError("wrong_user", `the storage has the data of ${post.leads}, not of ${this.me}`));
     } else if ("leads" in post) {
       this.#lost();
       this.#leads(post.from, post.state);
@@ -593,11 +595,16 @@ export class Tabs implements Engine {
         "newer",
         "a later version of the app runs in another tab: load this page again",
       );
-      this.#unwatch();
-      this.#end(error);
-      this.#refused?.(error);
+      this.#refuse(error);
       this.#app.tell({ type: "reload" });
     }
+  }
+
+  /** Ends this tab, which can never use the storage. */
+  #refuse(error: PigeonholeError): void {
+    this.#unwatch();
+    this.#end(error);
+    this.#refused?.(error);
   }
 
   /** Looks for the leader, and takes the lead from one that does not answer. */

@@ -31,6 +31,8 @@ class Chat {
   dialled = 0;
   /** While this is set, messages get no reply. */
   isDeaf = false;
+  /** While this is set, messages are refused. */
+  isRefusing = false;
   #sockets: WebSocketServer;
 
   static async start(): Promise<Chat> {
@@ -82,6 +84,11 @@ class Chat {
   #answer(socket: WebSocket, { id, action, ...fields }: Frame): void {
     this.asked.push({ action, ...fields });
     if (action === "send" && this.isDeaf) {
+      return;
+    }
+    if (action === "send" && this.isRefusing) {
+      const error = { code: "forbidden", message: "not now", retryable: false };
+      socket.send(JSON.stringify({ type: "error", action, id, error }));
       return;
     }
     const result = this.#result(action, fields);
@@ -415,12 +422,27 @@ it("ends what only a closed tab showed", async () => {
 
 it("refuses another user's store, and closes for good", async () => {
   const first = await tab();
+  await expect(tab("carol")).rejects.toMatchObject({ code: "wrong_user" });
   await first.client.close();
   await expect(first.client.direct("bob").send("late")).rejects.toMatchObject({ code: "closed" });
   await expect(tab("carol")).rejects.toMatchObject({ code: "wrong_user" });
   const second = await tab();
   await until(() => chat.connections === 1);
   expect(second.events.some(({ type }) => type === "reload")).toBe(false);
+});
+
+it("tries a refused request again, although the leader dies before the reply", async () => {
+  const [first, second] = [await tab(), await tab()];
+  chat.isRefusing = true;
+  const { clientMsgId, stored } = await second.client.direct("bob").send("hi");
+  await expect(stored).rejects.toMatchObject({ code: "forbidden" });
+  chat.isRefusing = false;
+  chat.isDeaf = true;
+  const again = second.client.again(clientMsgId);
+  await until(() => chat.asked.filter(({ action }) => action === "send").length === 2);
+  chat.isDeaf = false;
+  browser.kill(first.page);
+  expect(await again).toMatchObject({ seq: 1 });
 });
 
 const act = fc.oneof(

@@ -196,7 +196,7 @@ export class Session extends Core {
       if (found) {
         this.#dismiss(clientMsgId);
         this.#keep(found.queued, waiter);
-      } else {
+      } else if (!this.outbox.join(clientMsgId, waiter)) {
         this.refuse(waiter, new PigeonholeError("bad_request", "client_msg_id: is no request that was refused"));
       }
     });
