@@ -95,6 +95,10 @@ class Field {
   }
 
   edit(editing: MessageItem): void {
+    // The server does not have it yet, so nothing can change it.
+    if (editing.seq === undefined) {
+      return;
+    }
     this.#isTouched = true;
     this.set(() => ({ text: editing.body, editing, replyTo: undefined, files: [] }));
   }
@@ -112,16 +116,27 @@ class Field {
     // The text that the user writes from now on is the next message.
     this.#isTouched = true;
     this.set(() => empty);
+    const left = this.#content;
+    // The draft stays until the text is sent.
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    let unsent = content;
     try {
-      await sent(chat, content);
+      while (unsent !== empty) {
+        unsent = await withoutFirst(chat, unsent);
+      }
     } catch (error) {
-      if (this.#content === empty) {
-        this.set(() => content);
+      // Neither another conversation nor what the user has written meanwhile.
+      if (this.#content === left) {
+        this.set(() => unsent);
+        this.#save(true);
       }
       throw error;
     }
-    if (!editing) {
+    if (!editing && this.#chat?.id === chat.id) {
       this.#save(true);
+    } else if (!editing) {
+      chat.draft(undefined);
     }
   }
 
@@ -136,14 +151,17 @@ class Field {
   }
 }
 
-async function sent(chat: Chat, { text, files, replyTo, editing }: Content): Promise<void> {
+/** Sends one message, and returns what is left. */
+async function withoutFirst(chat: Chat, { text, files, replyTo, editing }: Content): Promise<Content> {
+  const file = editing ? undefined : files[0];
+  const others = file ? files.slice(1) : files;
   const reply = replyTo?.seq === undefined ? {} : { replyTo: replyTo.seq };
   if (editing?.seq !== undefined) {
     await chat.edit(editing.seq, text);
-  } else if (files.length === 0) {
+  } else if (file) {
+    await chat.sendFile({ ...file, ...(text === "" ? {} : { body: text }), ...reply });
+  } else {
     await chat.send({ body: text, ...reply });
   }
-  for (const [at, file] of files.entries()) {
-    await chat.sendFile(at === 0 ? { ...file, body: text, ...reply } : file);
-  }
+  return others.length > 0 ? { ...empty, files: others } : empty;
 }

@@ -1,5 +1,5 @@
-import type { Item } from "@pigeonhole/client";
-import { act, fireEvent, render, screen, waitFor } from "@testing-library/react";
+import { Chat, type Item, type MediaDraft, type MessageItem, type Sent } from "@pigeonhole/client";
+import { act, fireEvent, render, renderHook, screen, waitFor } from "@testing-library/react";
 import { type ReactNode, StrictMode, useRef } from "react";
 import { renderToString } from "react-dom/server";
 import { expect, it, vi } from "vitest";
@@ -106,6 +106,93 @@ it("shows what comes, sends what is written, and keeps the draft", async () => {
   expect([to, body]).toEqual(["bob", "I come"]);
   await waitFor(() => screen.getByText("I come stored"));
   await waitFor(() => expect(client.conversations().rows[0]?.draft).toBeUndefined());
+});
+
+/** The field of the conversation with Bob, or with another user. */
+function field() {
+  return renderHook(({ user }) => useComposer(useDirect(user).id), {
+    wrapper: ({ children }) => within(children),
+    initialProps: { user: "bob" },
+  });
+}
+
+/** A file whose bytes can be read, or can't. */
+function file(name: string, isReadable = true): MediaDraft {
+  const blob = new Blob([name]);
+  if (!isReadable) {
+    blob.arrayBuffer = blob.slice = () => {
+      throw new Error("it was removed");
+    };
+  }
+  return { blob, kind: "file", name };
+}
+
+it("gives back what was not sent, and sends nothing of it twice", async () => {
+  const { result } = field();
+  const sent = vi.spyOn(Chat.prototype, "sendFile");
+  const [first, second, third] = [file("first"), file("second", false), file("third")];
+  act(() => {
+    result.current.setText("caption");
+    for (const each of [first, second, third]) {
+      result.current.attach(each);
+    }
+  });
+  await act(() => expect(result.current.send()).rejects.toMatchObject({ code: "file" }));
+  expect(sent.mock.calls.map(([draft]) => [draft.name, draft.body])).toEqual([
+    ["first", "caption"],
+    ["second", undefined],
+  ]);
+  expect([result.current.text, result.current.files]).toEqual(["", [second, third]]);
+
+  act(() => result.current.cancel());
+  act(() => result.current.setText("x".repeat(20_000)));
+  await act(() => expect(result.current.send()).rejects.toMatchObject({ code: "too_large" }));
+  expect(result.current.text).toHaveLength(20_000);
+  // What the user has written meanwhile stays.
+  await act(async () => {
+    const send = result.current.send();
+    result.current.setText("next");
+    await expect(send).rejects.toMatchObject({ code: "too_large" });
+  });
+  expect(result.current.text).toBe("next");
+});
+
+it("gives nothing back in another conversation, and removes the draft of its own alone", async () => {
+  const { result, rerender } = field();
+  const drafted = vi.spyOn(Chat.prototype, "draft");
+  let settle = (_error?: Error) => {};
+  vi.spyOn(Chat.prototype, "send").mockImplementation(
+    () =>
+      new Promise((resolve, reject) => {
+        settle = (error) => (error ? reject(error) : resolve({} as Sent));
+      }),
+  );
+  const sendAndLeave = async (user: string, error?: Error) => {
+    let sent: Promise<void> | undefined;
+    act(() => result.current.setText("hi"));
+    act(() => {
+      sent = result.current.send().catch(() => {});
+    });
+    rerender({ user });
+    await act(async () => {
+      settle(error);
+      await sent;
+    });
+  };
+  await sendAndLeave("carol", new Error("refused"));
+  expect(result.current.text).toBe("");
+  expect(drafted).not.toHaveBeenCalled();
+  await sendAndLeave("dan");
+  expect(drafted.mock.contexts).toMatchObject([{ id: client.direct("carol").id }]);
+});
+
+it("edits only a message that the server has", () => {
+  const { result } = field();
+  const item = { type: "message", key: "c1", body: "waits" } as MessageItem;
+  act(() => result.current.edit(item));
+  expect([result.current.text, result.current.editing]).toEqual(["", undefined]);
+  act(() => result.current.edit({ ...item, seq: 1 }));
+  expect(result.current).toMatchObject({ text: "waits", editing: { seq: 1 } });
 });
 
 it("has the names of shown users, once the app shows names", async () => {

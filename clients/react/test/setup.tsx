@@ -2,7 +2,7 @@
 
 import { type Config, memoryStorage, open, type Pigeonhole } from "@pigeonhole/client";
 import { cleanup } from "@testing-library/react";
-import { afterEach, beforeEach } from "vitest";
+import { afterEach, beforeEach, vi } from "vitest";
 import { directConversationId } from "../../web/src/made-ids.ts";
 import { nodeSocket, Server } from "../../web/test/server.ts";
 
@@ -26,6 +26,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   cleanup();
+  vi.restoreAllMocks();
   await client.close();
   await server.stop();
 });
