@@ -53,6 +53,8 @@ export class Hub {
   #members = new Map<TabId, Member>();
   #lastView: ViewId = 0;
   #isOver = false;
+  /** The tab that closes the client, and alone gets answers from then on. */
+  #closes: TabId | undefined;
 
   constructor(driver: Driver) {
     this.#driver = driver;
@@ -63,7 +65,7 @@ export class Hub {
   take(id: TabId, tab: Tab, n: number, ask: Ask): void {
     const member = this.#members.get(id) ?? { tab, asks: new Set(), views: new Map() };
     this.#members.set(id, member);
-    if (this.#isOver) {
+    if (this.#isOverFor(id)) {
       return;
     }
     tab.answer(n, { taken: true });
@@ -76,7 +78,7 @@ export class Hub {
       member.asks.delete(oldest);
     }
     const answer = (result: Answer) => {
-      if (!this.#isOver) {
+      if (!this.#isOverFor(id)) {
         tab.answer(n, result);
       }
     };
@@ -156,14 +158,19 @@ export class Hub {
     this.#members.delete(id);
   }
 
+  #isOverFor(id: TabId): boolean {
+    return this.#isOver || (this.#closes !== undefined && this.#closes !== id);
+  }
+
   /** Another tab leads from now on. The requests without an answer go there. */
   stop(): Promise<void> {
     this.#isOver = true;
     return this.#driver.stop();
   }
 
-  /** The app closes the last tab, or all of them. */
-  close(): Promise<void> {
+  /** The app closes this tab. The requests of other tabs without an answer go to the next leader. */
+  close(own: TabId): Promise<void> {
+    this.#closes = own;
     return this.#driver.close();
   }
 }

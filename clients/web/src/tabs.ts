@@ -222,7 +222,7 @@ export class Tabs implements Engine {
   async close(): Promise<void> {
     if (!this.#isClosed) {
       this.#unwatch();
-      await this.#lead?.hub?.close();
+      await this.#lead?.hub?.close(this.#id);
       this.#end(new PigeonholeError("closed", "the client is closed"));
     }
   }

@@ -445,6 +445,19 @@ it("tries a refused request again, although the leader dies before the reply", a
   expect(await again).toMatchObject({ seq: 1 });
 });
 
+it("repeats the requests of other tabs to the next leader when the app closes the leader", async () => {
+  const [first, second] = [await tab(), await tab()];
+  chat.isDeaf = true;
+  const sent = await second.client.direct("bob").send("under way");
+  await until(() => chat.asked.some(({ action }) => action === "send"));
+  chat.isDeaf = false;
+  const closed = first.client.close();
+  const late = second.client.direct("bob").send("late");
+  await closed;
+  expect(await sent.stored).toMatchObject({ seq: 1 });
+  expect(await (await late).stored).toMatchObject({ seq: 2 });
+});
+
 const act = fc.oneof(
   { weight: 4, arbitrary: fc.record({ does: fc.constant("say" as const), tab: fc.nat(9) }) },
   { weight: 2, arbitrary: fc.record({ does: fc.constantFrom("open", "hears"), tab: fc.nat(9) }) },
