@@ -35,12 +35,12 @@ PROGRAM = "pigeonhole.exe" if os.name == "nt" else "pigeonhole"
 PROGRAM_PACKED_BYTES_MAX = 30_000_000
 # By package: its folder, and the most bytes that its exports have in a bundle, compressed, without its peers.
 CLIENTS = {
-    "@pigeonhole/client": ("clients/web", 56_600),
+    "@pigeonhole/client": ("clients/web", 57_000),
     "@pigeonhole/react": ("clients/react", 3_000),
     "@pigeonhole/server": ("clients/server-node", 3_500),
 }
 # The most bytes that an app with `open` alone loads, compressed. The encryption is not among them, and media are.
-OPEN_BYTES_MAX = 53_400
+OPEN_BYTES_MAX = 53_800
 FIRST_LINE_S_MAX = 2
 # Windows finds `npm.cmd` by its whole path only.
 NPM = shutil.which("npm")
