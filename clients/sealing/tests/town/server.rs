@@ -365,7 +365,7 @@ impl Server {
         message.commit = commit;
         message.tree = welcome.as_ref().map(|_| Box::new(tree.clone()));
         message.welcome = welcome;
-        message.removes.clone_from(&request.removes);
+        message.removes = (!request.removes.is_empty()).then(|| Box::new(request.removes.clone()));
         let seq = message.seq;
         let result = json!({"conversation_id": message.conversation_id, "seq": seq, "message_id": message.message_id,
             "sent_at": message.sent_at, "duplicate": false, "epoch": epoch});
