@@ -28,6 +28,7 @@ const texts: Record<string, fc.Arbitrary<string>> = {
   "^[!-~]+$": fc.stringMatching(/^[!-~]{1,64}$/),
   [schema.definitions.Emoji.pattern]: fc.constantFrom("👍", "❤️", "ok"),
   [schema.definitions.Title.pattern]: fc.constantFrom("Trip", "שלום", "❤️ us"),
+  [schema.definitions.About.pattern]: fc.constantFrom("Who rows?\nAll of us", "❤️"),
   [schema.definitions.FileName.pattern]: fc.constantFrom("a.pdf", "Ünïcode 写真.jpg"),
   "^[A-Za-z0-9_-]+$": fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/),
   "^[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*$": fc.constantFrom("image/png", "application/vnd.ms-excel"),
@@ -37,7 +38,7 @@ const texts: Record<string, fc.Arbitrary<string>> = {
 };
 
 function values(part: Schema): fc.Arbitrary<unknown> {
-  const { type, oneOf, anyOf, const: only, properties, required = [], items, minItems = 0, ...rest } = resolved(part);
+  const { type, oneOf, anyOf, const: only, properties, required = [], items, ...rest } = resolved(part);
   if (only !== undefined) {
     return fc.constant(only);
   }
@@ -66,7 +67,7 @@ function values(part: Schema): fc.Arbitrary<unknown> {
         .filter((value) => Object.keys(value).length >= (rest.minProperties ?? 0));
     }
     case "array":
-      return fc.array(values(items), { minLength: minItems, maxLength: 3 });
+      return fc.array(values(items), { minLength: rest.minItems ?? 0, maxLength: Math.min(3, rest.maxItems ?? 3) });
     case "integer":
       return fc.integer({ min: minimum, max: maximum });
     case "boolean":
