@@ -167,7 +167,8 @@ impl InProcess {
             phones: self.phones.clone(),
             failures: Failures::new(sqs.clone(), "http://sqs.test/failures"),
             slice: self.slice,
-            settling: Duration::from_secs(90),
+            // A sleeping actor of the explorer wakes first, and its sleep would only end the SDK's waits of the others.
+            settling: Duration::ZERO,
             backup_days: 35,
             report_days: 20,
         });
