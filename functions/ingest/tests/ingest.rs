@@ -27,8 +27,8 @@ async fn a_message_is_stored_pending_and_posted_and_writes_no_row_of_the_service
     bench.connected("bob").await;
     bench.operations();
     assert_eq!(bench.ingest(&[("bob", to("bob", "m1"))]).await, Vec::<usize>::new());
-    let first = ["GetItem", "TransactWriteItems", "Query"];
-    assert_eq!(bench.operations(), first, "the row, the transaction, and where bob is");
+    let first = ["GetItem", "GetItem", "TransactWriteItems", "Query"];
+    assert_eq!(bench.operations(), first, "the row, whether bob is barred, the transaction, and where bob is");
     let row = bench.row("bob");
     assert_eq!(
         (&row["peer_id"], &row["unread"], &row["last_seq"], &row["last_sender_id"]),

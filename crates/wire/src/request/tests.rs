@@ -619,7 +619,8 @@ fn groups_name_the_field_at_fault() {
         json!({"action": "role", "conversation_id": "gr_x", "client_msg_id": "c", "user_id": "bob", "role": "none"});
     assert_eq!(refusal(&role), "bad_request · role: must be \"owner\", \"admin\" or \"member\"");
     let update = json!({"action": "update", "conversation_id": "gr_x", "client_msg_id": "c"});
-    assert_eq!(refusal(&update), "bad_request · title: is missing; name this, about, data, history, post, add or join");
+    let missing = "bad_request · title: is missing; name this, about, data, history, post, add, join or rings";
+    assert_eq!(refusal(&update), missing);
     assert!(parse(&with(update, "add", json!("admins"))).is_ok());
     let add = json!({"action": "add", "conversation_id": "gr_x", "client_msg_id": "c", "members": []});
     assert_eq!(refusal(&add), "bad_request · members: must be a list of 1 to 50 user ids, each of them once");
