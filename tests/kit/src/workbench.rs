@@ -86,17 +86,21 @@ impl Workbench {
 
     /// Returns the function's reply to that action, or to that file of `events/`.
     pub async fn handle(&self, action: &str, event: InvocationEvent) -> Result<Response, Diagnostic> {
-        self.started().handle(action, event).await
+        let functions = self.started();
+        Box::pin(functions.handle(action, event)).await
     }
 
-    /// Runs the function that the frame's action belongs to. The caller is connected as `{user}=`.
+    /// Runs the function that the frame's action belongs to. The caller is connected as `{user}=`. A test with many
+    /// requests has no room for their futures on its stack.
     pub async fn run(&self, user: &str, frame: Value) -> Value {
-        self.started().run(user, frame).await
+        let functions = self.started();
+        Box::pin(functions.run(user, frame)).await
     }
 
     /// The result of an action that succeeds.
     pub async fn ok(&self, user: &str, frame: Value) -> Value {
-        self.started().ok(user, frame).await
+        let functions = self.started();
+        Box::pin(functions.ok(user, frame)).await
     }
 
     /// The code of an action that is refused.
