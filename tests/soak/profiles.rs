@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use pigeonhole_client::{Profile, ProfileChange, ProfileOf, Title, UserId};
+use pigeonhole_client::{Error, Profile, ProfileChange, ProfileOf, Title, UserId};
 
 use crate::user::User;
 
@@ -29,29 +29,31 @@ impl User {
     }
 
     async fn set_last_name(&self) {
-        for _ in 0..TRIES_MAX {
-            if self.app.client.set_profile(named(&last_name(self.name()))).await.is_ok() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("{} can't set a name", self.name());
+        until_ok(async || self.app.client.set_profile(named(&last_name(self.name()))).await).await;
     }
 
     async fn names(&self) -> BTreeMap<UserId, String> {
         let ids: Vec<UserId> = self.everybody.iter().map(|name| UserId::parse(name).expect("a name")).collect();
-        for _ in 0..TRIES_MAX {
-            if let Ok(told) = self.app.client.profiles(ids.clone()).await {
-                let named = |profile: ProfileOf| match profile {
-                    ProfileOf::User(Profile { user_id, name, .. }) => Some((user_id, name?.as_str().to_owned())),
-                    ProfileOf::Conversation(_) => None,
-                };
-                return told.profiles.into_iter().filter_map(named).collect();
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("{} can't request profiles", self.name());
+        let named = |profile: ProfileOf| match profile {
+            ProfileOf::User(Profile { user_id, name, .. }) => Some((user_id, name?.as_str().to_owned())),
+            ProfileOf::Conversation(_) => None,
+        };
+        let told = until_ok(async || self.app.client.profiles(ids.clone()).await).await;
+        told.profiles.into_iter().filter_map(named).collect()
     }
+}
+
+/// Repeats a request that AWS fails.
+async fn until_ok<T>(request: impl AsyncFn() -> Result<T, Error>) -> T {
+    let mut last = None;
+    for _ in 0..TRIES_MAX {
+        match request().await {
+            Ok(result) => return result,
+            Err(error) => last = Some(error),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("a request fails each time: {last:?}");
 }
 
 fn last_name(user: &str) -> String {

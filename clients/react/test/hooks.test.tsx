@@ -148,7 +148,7 @@ it("gives back what was not sent, and sends nothing of it twice", async () => {
   act(() => result.current.setText("x".repeat(20_000)));
   await act(() => expect(result.current.send()).rejects.toMatchObject({ code: "too_large" }));
   expect(result.current.text).toHaveLength(20_000);
-  // What the user has written meanwhile stays.
+  // The field keeps the text that the user has written since.
   await act(async () => {
     const send = result.current.send();
     result.current.setText("next");

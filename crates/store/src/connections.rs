@@ -201,16 +201,9 @@ pub async fn suspended_until(
     now: Timestamp,
     freshness: Freshness,
 ) -> Result<Option<Timestamp>, Error> {
+    let item = suspension(store, user, freshness).await?;
     let table = &store.tables.connections;
-    let get = store
-        .client
-        .get_item()
-        .table_name(table)
-        .consistent_read(freshness == Freshness::Strong)
-        .key("user_id", text(user.as_str()))
-        .key("connection_id", text(SUSPENSION));
-    let got = get.send().await.of_call("GetItem", table)?;
-    let until = got.item().map(|item| Reader { item, table }.time("suspended_until")).transpose()?;
+    let until = item.map(|item| Reader { item: &item, table }.time("suspended_until")).transpose()?;
     Ok(until.filter(|until| *until > now))
 }
 
@@ -259,16 +252,20 @@ pub async fn bar(store: &Store, user: &UserId) -> Result<(), Error> {
 
 /// Whether the user was erased.
 pub async fn is_barred(store: &Store, user: &UserId) -> Result<bool, Error> {
+    let item = suspension(store, user, Freshness::Strong).await?.unwrap_or_default();
+    Reader { item: &item, table: &store.tables.connections }.flag("barred")
+}
+
+async fn suspension(store: &Store, user: &UserId, freshness: Freshness) -> Result<Option<Item>, Error> {
     let table = &store.tables.connections;
     let get = store
         .client
         .get_item()
         .table_name(table)
-        .consistent_read(true)
+        .consistent_read(freshness == Freshness::Strong)
         .key("user_id", text(user.as_str()))
         .key("connection_id", text(SUSPENSION));
-    let item = get.send().await.of_call("GetItem", table)?.item.unwrap_or_default();
-    Reader { item: &item, table }.flag("barred")
+    Ok(get.send().await.of_call("GetItem", table)?.item)
 }
 
 /// The end of the year 9999, the last that a time can have.

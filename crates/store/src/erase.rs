@@ -140,9 +140,7 @@ async fn empty_one(store: &Store, who: Erasing<'_>, item: &Item) -> Result<bool,
         let Some(rewrite) = Rewrite::of(&current, who) else { return Ok(false) };
         // First the media: without the message, nothing would name it.
         if let Some(media_id) = &rewrite.media {
-            let delete = store.client.delete_item().table_name(&store.tables.media);
-            let delete = delete.set_key(Some(media::key(media_id)));
-            delete.send().await.of_call("DeleteItem", &store.tables.media)?;
+            delete(store, &store.tables.media, media::key(media_id)).await?;
         }
         let key = key_of(&current, &["conversation_id", "seq"]);
         if rewrite.write(store, key.clone()).await? == Written::Done {
@@ -206,7 +204,7 @@ impl Rewrite {
             let own: &[&'static str] = if is_of_content(&kind) { &OF_MESSAGE } else { &OF_ENTRY };
             removes.extend(own.iter().filter(|name| item.contains_key(**name)));
             if is_of_content(&kind) {
-                media = value("media").and_then(|media| serde_json::from_str::<Attached>(media).ok());
+                media = media_of(item);
                 sets.insert("body", text(""));
                 if !is_empty {
                     sets.insert("emptied_at", number(now.millis()));
@@ -242,7 +240,6 @@ impl Rewrite {
         if sets.is_empty() && removes.is_empty() && reaction.is_none() {
             return None;
         }
-        let media = media.map(|media| media.media_id().clone());
         Some(Self { sets, removes, reaction, media, sender: sender.clone() })
     }
 
@@ -275,6 +272,11 @@ impl Rewrite {
         let update = update.update_expression(expression.trim_end()).condition_expression(condition);
         written(update.send().await.of_call("UpdateItem", table))
     }
+}
+
+fn media_of(item: &Item) -> Option<MediaId> {
+    let media: Attached = serde_json::from_str(item.get("media")?.as_s().ok()?).ok()?;
+    Some(media.media_id().clone())
 }
 
 /// Whether what its author wrote is in the entry. A commit has keys that the others still need.
@@ -312,11 +314,8 @@ pub async fn remove(store: &Store, conversation: &ConversationId) -> Result<Thro
     let items = entries(store, conversation, Seq::ZERO).await?;
     let table = &store.tables.messages;
     let work = items.iter().map(async |item| {
-        let media = item.get("media").and_then(|media| media.as_s().ok());
-        if let Some(media) = media.and_then(|media| serde_json::from_str::<Attached>(media).ok()) {
-            let delete = store.client.delete_item().table_name(&store.tables.media);
-            let delete = delete.set_key(Some(media::key(media.media_id())));
-            delete.send().await.of_call("DeleteItem", &store.tables.media)?;
+        if let Some(media_id) = media_of(item) {
+            delete(store, &store.tables.media, media::key(&media_id)).await?;
         }
         delete(store, table, key_of(item, &["conversation_id", "seq"])).await
     });

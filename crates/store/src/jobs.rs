@@ -91,10 +91,8 @@ pub struct Erased {
 
 /// Returns the entry of the ledger for this user.
 pub async fn erased(store: &Store, user: &UserId) -> Result<Option<Erased>, Error> {
-    let table = &store.tables.audit;
-    let get = store.client.get_item().table_name(table).consistent_read(true);
-    let got = get.set_key(Some(key(LEDGER, user.as_str()))).send().await.of_call("GetItem", table)?;
-    got.item().map(|item| read_erased(table, item)).transpose()
+    let item = get_item(store, key(LEDGER, user.as_str())).await?;
+    item.map(|item| read_erased(&store.tables.audit, &item)).transpose()
 }
 
 /// Returns all users of the ledger.
@@ -151,18 +149,14 @@ pub async fn begin(store: &Store, job: &Job, reason: Option<&str>) -> Result<Wri
 
 /// Returns a job; `None`: there is none of this function's with this id.
 pub async fn get(store: &Store, id: &str) -> Result<Option<Job>, Error> {
-    let table = &store.tables.audit;
-    let get = store.client.get_item().table_name(table).consistent_read(true).set_key(Some(key_of(id)));
-    let item = get.send().await.of_call("GetItem", table)?.item;
+    let item = get_item(store, key_of(id)).await?;
     let item = item.filter(|item| item.get("op").and_then(|op| op.as_s().ok()).is_none_or(|op| op != OP));
-    item.map(|item| read(table, id, &item)).transpose()
+    item.map(|item| read(&store.tables.audit, id, &item)).transpose()
 }
 
 /// Whether a job has failed, which may be unreadable otherwise.
 pub async fn has_failed(store: &Store, id: &str) -> Result<bool, Error> {
-    let table = &store.tables.audit;
-    let get = store.client.get_item().table_name(table).consistent_read(true).set_key(Some(key_of(id)));
-    let item = get.send().await.of_call("GetItem", table)?.item.unwrap_or_default();
+    let item = get_item(store, key_of(id)).await?.unwrap_or_default();
     Ok(item.get("state").and_then(|state| state.as_s().ok()).is_some_and(|state| state == State::Failed.as_str()))
 }
 
@@ -239,10 +233,7 @@ pub async fn touch(store: &Store, id: &str) -> Result<(), Error> {
         .condition_expression("attribute_exists(op)")
         .expression_attribute_values(":one", number(1));
     match update.send().await.of_call("UpdateItem", table) {
-        Err(error) if error.is_refused() => {
-            let delete = store.client.delete_item().table_name(table).set_key(Some(key(UNDER_WAY, id)));
-            delete.send().await.of_call("DeleteItem", table).map(drop)
-        }
+        Err(error) if error.is_refused() => delete_item(store, key(UNDER_WAY, id)).await,
         touched => touched.map(drop),
     }
 }
@@ -264,17 +255,7 @@ pub async fn fail(store: &Store, id: &str, now: Timestamp) -> Result<(), Error> 
 
 /// Returns the ids of the jobs under way. One page, which is thousands.
 pub async fn under_way(store: &Store) -> Result<Vec<String>, Error> {
-    let table = &store.tables.audit;
-    let query = store
-        .client
-        .query()
-        .table_name(table)
-        .consistent_read(true)
-        .key_condition_expression("conversation_id = :jobs")
-        .expression_attribute_values(":jobs", text(UNDER_WAY));
-    let found = query.send().await.of_call("Query", table)?;
-    let ids = found.items().iter().map(|item| Reader { item, table }.text("seq_version").map(str::to_owned));
-    Ok(readable(ids).0)
+    Ok(readable(listed(store, UNDER_WAY).await?.into_iter()).0)
 }
 
 /// Counts a try of a job at this step. Returns how many there were, with this one. A step that was saved counts anew.
@@ -310,9 +291,7 @@ pub async fn count_try(store: &Store, id: &str, step: u64, now: Timestamp) -> Re
 
 /// Forgets the tries of a job, which an operator begins again.
 pub async fn forget_tries(store: &Store, id: &str) -> Result<(), Error> {
-    let table = &store.tables.audit;
-    let delete = store.client.delete_item().table_name(table).set_key(Some(lease_key(id)));
-    delete.send().await.of_call("DeleteItem", table).map(drop)
+    delete_item(store, lease_key(id)).await
 }
 
 /// Users and conversations that an operator holds: no job erases anything of theirs.
@@ -331,18 +310,8 @@ impl Holds {
 
 /// Returns all that an operator holds. One page, which is thousands.
 pub async fn holds(store: &Store) -> Result<Holds, Error> {
-    let table = &store.tables.audit;
-    let query = store
-        .client
-        .query()
-        .table_name(table)
-        .consistent_read(true)
-        .key_condition_expression("conversation_id = :holds")
-        .expression_attribute_values(":holds", text(HOLDS));
-    let found = query.send().await.of_call("Query", table)?;
-    let held = found.items().iter().map(|item| Reader { item, table }.text("seq_version").map(str::to_owned));
     // No hold is skipped, even if its row is of a later version.
-    Ok(Holds(held.collect::<Result<_, _>>()?))
+    Ok(Holds(listed(store, HOLDS).await?.into_iter().collect::<Result<_, _>>()?))
 }
 
 /// Holds a user or a conversation, or no longer.
@@ -353,8 +322,7 @@ pub async fn hold(store: &Store, of: &str, on: bool, now: Timestamp) -> Result<(
         let put = put.item("at", number(now.millis())).item(VERSION, version());
         return put.send().await.of_call("PutItem", table).map(drop);
     }
-    let delete = store.client.delete_item().table_name(table).set_key(Some(key(HOLDS, of)));
-    delete.send().await.of_call("DeleteItem", table).map(drop)
+    delete_item(store, key(HOLDS, of)).await
 }
 
 /// Takes the work on a conversation for a job until then. `Lost`: another job has it.
@@ -400,6 +368,32 @@ async fn write_all(store: &Store, writes: Vec<Result<TransactWriteItem, BuildErr
         Outcome::Cancelled(cancelled) if cancelled.is_lost() => Ok(Written::Lost),
         Outcome::Cancelled(cancelled) => Err(cancelled.into()),
     }
+}
+
+/// Returns the sort keys of the first page of a partition.
+async fn listed(store: &Store, partition: &str) -> Result<Vec<Result<String, Error>>, Error> {
+    let table = &store.tables.audit;
+    let query = store
+        .client
+        .query()
+        .table_name(table)
+        .consistent_read(true)
+        .key_condition_expression(format!("conversation_id = :{partition}"))
+        .expression_attribute_values(format!(":{partition}"), text(partition));
+    let found = query.send().await.of_call("Query", table)?;
+    let keys = found.items().iter().map(|item| Reader { item, table }.text("seq_version").map(str::to_owned));
+    Ok(keys.collect())
+}
+
+async fn get_item(store: &Store, key: Item) -> Result<Option<Item>, Error> {
+    let table = &store.tables.audit;
+    let get = store.client.get_item().table_name(table).consistent_read(true).set_key(Some(key));
+    Ok(get.send().await.of_call("GetItem", table)?.item)
+}
+
+async fn delete_item(store: &Store, key: Item) -> Result<(), Error> {
+    let table = &store.tables.audit;
+    store.client.delete_item().table_name(table).set_key(Some(key)).send().await.of_call("DeleteItem", table).map(drop)
 }
 
 fn listing(store: &Store, id: &str) -> PutBuilder {
